@@ -1,0 +1,366 @@
+package contract
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-zk/weir/sdk/contract/pb"
+	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
+)
+
+// ClientOptions tell a client about the process behind its connection. Without a process (tests in memory) they may be zero.
+type ClientOptions struct {
+	Gone          <-chan struct{} // closed when the process has been reaped: from then on it touches nothing
+	Kill          func()          // ends the process at once
+	CancelTimeout time.Duration   // how long a cancel may take before the process is killed; 0: 10 s
+}
+
+// caller keeps the promise of the interfaces: a call that has returned touches nothing any more. A canceled call waits for the
+// plugin's answer to Cancel; a plugin that does not answer is killed; after a broken connection the process is waited for, and killed if need be.
+type caller struct {
+	opts   ClientOptions
+	cancel func(ctx context.Context, callID string) error
+}
+
+func (c *caller) timeout() time.Duration {
+	if c.opts.CancelTimeout > 0 {
+		return c.opts.CancelTimeout
+	}
+	return 10 * time.Second
+}
+
+// do runs rpc under a context of its own, so that the end of ctx reaches the plugin as a Cancel call first.
+func (c *caller) do(ctx context.Context, callID string, rpc func(ctx context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return errs.Wrap(err, "call")
+	}
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- rpc(inner) }()
+	select {
+	case err := <-done:
+		return c.settle(err)
+	case <-ctx.Done():
+	}
+	cctx, cstop := context.WithTimeout(inner, c.timeout())
+	err := c.cancel(cctx, callID)
+	cstop()
+	stop()
+	<-done
+	if err != nil {
+		c.reap(0)
+	}
+	return errs.Wrap(ctx.Err(), "call")
+}
+
+// settle turns the error of a finished call into ours. A broken transport says nothing about the plugin's handlers, so the
+// process is waited for.
+func (c *caller) settle(err error) error {
+	if err == nil {
+		return nil
+	}
+	out := errs.FromStatus(err)
+	if isTransport(err) {
+		c.reap(2 * time.Second)
+	}
+	return out
+}
+
+func isTransport(err error) bool {
+	var own *errs.Error
+	if errors.As(err, &own) {
+		return false
+	}
+	st, ok := status.FromError(err)
+	return !ok || ((st.Code() == codes.Unavailable || st.Code() == codes.Canceled) && len(st.Details()) == 0)
+}
+
+// reap waits until the process is gone; after grace it is killed.
+func (c *caller) reap(grace time.Duration) {
+	if c.opts.Gone == nil {
+		return
+	}
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-c.opts.Gone:
+		return
+	case <-t.C:
+	}
+	if c.opts.Kill != nil {
+		c.opts.Kill()
+	}
+	<-c.opts.Gone
+}
+
+// NewCallID is an id that no other call has.
+func NewCallID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+func withID(id string) string {
+	if id == "" {
+		return NewCallID()
+	}
+	return id
+}
+
+// NewSynthesizerClient speaks to a synthesizer plugin.
+func NewSynthesizerClient(conn grpc.ClientConnInterface, opts ClientOptions) Synthesizer {
+	s := &synthesizerClient{rpc: pb.NewSynthesizerClient(conn)}
+	s.caller = caller{opts: opts, cancel: func(ctx context.Context, id string) error {
+		_, err := s.rpc.CancelCall(ctx, &pb.Cancel{CallId: id})
+		return err
+	}}
+	return s
+}
+
+type synthesizerClient struct {
+	caller
+	rpc pb.SynthesizerClient
+}
+
+func (s *synthesizerClient) Describe(ctx context.Context) (*SynthesizerInfo, error) {
+	r, err := s.rpc.Describe(ctx, &pb.DescribeSynthesizerRequest{})
+	if err != nil {
+		return nil, s.settle(err)
+	}
+	return &SynthesizerInfo{Identity: Identity{r.GetIdentity().GetName(), r.GetIdentity().GetVersion()}, Kinds: r.GetKinds()}, nil
+}
+
+func (s *synthesizerClient) Open(ctx context.Context, req *OpenRequest) (*Session, error) {
+	m := &pb.OpenRequest{CallId: withID(req.CallID), Kind: req.Kind, Options: req.Options, Threads: uint32(req.Threads)}
+	for _, in := range req.Inputs {
+		m.Inputs = append(m.Inputs, inputToPB(in))
+	}
+	var r *pb.OpenReply
+	err := s.do(ctx, m.CallId, func(ctx context.Context) (err error) {
+		r, err = s.rpc.Open(ctx, m)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &Session{ID: r.GetSession(), ResidentBytes: r.GetResidentBytes()}
+	for i, p := range r.GetPartitions() {
+		q := Partition{NbWires: int(p.GetWires()), NbPublic: int(p.GetPublic()), NbConstraints: int(p.GetConstraints()), WitnessBytes: p.GetWitnessBytes(), ScratchBytes: p.GetScratchBytes()}
+		if copy(q.CircuitDigest[:], p.GetCircuitDigest()) != 32 || q.NbWires < 1 || q.NbPublic < 0 || q.NbPublic >= q.NbWires || q.NbConstraints < 0 || q.WitnessBytes < 1 || q.ScratchBytes < 0 {
+			return nil, s.broken("open", fmt.Sprintf("partition %d", i), "sizes that can be", p.String())
+		}
+		out.Partitions = append(out.Partitions, q)
+	}
+	if len(out.Partitions) == 0 || out.ID == "" || out.ResidentBytes < 0 {
+		return nil, s.broken("open", "session", "an id and at least one partition", r.String())
+	}
+	return out, nil
+}
+
+func (s *synthesizerClient) Synthesize(ctx context.Context, req *SynthesizeRequest) (*Synthesized, error) {
+	m := &pb.SynthesizeRequest{CallId: withID(req.CallID), Session: req.Session, Partition: int32(req.Partition), Witness: refToPB(req.Witness),
+		A: refToPB(req.A), B: refToPB(req.B), C: refToPB(req.C), LogDomain: int32(req.LogDomain), RowOrder: uint32(req.Rows), Threads: uint32(req.Threads)}
+	var r *pb.SynthesizeReply
+	err := s.do(ctx, m.CallId, func(ctx context.Context) (err error) {
+		r, err = s.rpc.Synthesize(ctx, m)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.GetWitnessBytes() < 1 || r.GetWitnessBytes() > req.Witness.Length {
+		return nil, s.broken("synthesize", "witness bytes", fmt.Sprintf("1 to %d", req.Witness.Length), r.GetWitnessBytes())
+	}
+	return &Synthesized{WitnessBytes: r.GetWitnessBytes(), Public: r.GetPublicInputs(), Elapsed: fromMS(r.GetElapsedMs())}, nil
+}
+
+func (s *synthesizerClient) Close(ctx context.Context, session string) error {
+	_, err := s.rpc.Close(ctx, &pb.CloseRequest{Session: session})
+	return s.settle(err)
+}
+
+// broken is a plugin that does not keep the contract; the same work may succeed with another.
+func (c *caller) broken(op, where string, expected, found any) error {
+	e := errs.Mismatch(errs.Internal, op+": plugin breaks the contract", where, expected, found)
+	e.Retryable = true
+	return e
+}
+
+// NewProverClient speaks to a prover plugin. The client is a KeyMaker too; whether the plugin is, its abilities say.
+func NewProverClient(conn grpc.ClientConnInterface, opts ClientOptions) *ProverClient {
+	p := &ProverClient{rpc: pb.NewProverClient(conn)}
+	p.caller = caller{opts: opts, cancel: func(ctx context.Context, id string) error {
+		_, err := p.rpc.CancelCall(ctx, &pb.Cancel{CallId: id})
+		return err
+	}}
+	return p
+}
+
+// ProverClient is a Prover and a KeyMaker over gRPC.
+type ProverClient struct {
+	caller
+	rpc pb.ProverClient
+}
+
+var (
+	_ Prover   = (*ProverClient)(nil)
+	_ KeyMaker = (*ProverClient)(nil)
+)
+
+// Describe implements Prover.
+func (p *ProverClient) Describe(ctx context.Context) (*ProverInfo, error) {
+	r, err := p.rpc.Describe(ctx, &pb.DescribeProverRequest{})
+	if err != nil {
+		return nil, p.settle(err)
+	}
+	info := &ProverInfo{Identity: Identity{r.GetIdentity().GetName(), r.GetIdentity().GetVersion()}, Device: r.GetDevice(), DeviceID: r.GetDeviceId(),
+		Lanes: int(r.GetLanes()), DeviceMemory: r.GetDeviceMemory(), Abilities: r.GetAbilities()}
+	if info.Lanes < 1 || info.Lanes > 64 {
+		return nil, p.broken("describe", "lanes", "1 to 64", info.Lanes)
+	}
+	return info, nil
+}
+
+// PlanKey implements Prover.
+func (p *ProverClient) PlanKey(ctx context.Context, shape *groth16.Shape) (*KeyPlan, error) {
+	r, err := p.rpc.PlanKey(ctx, shapeToPB(shape))
+	if err != nil {
+		return nil, p.settle(err)
+	}
+	k := &KeyPlan{ResidentBytes: r.GetResidentBytes(), ScratchBytes: r.GetScratchBytes(), DeviceBytes: r.GetDeviceBytes(), Evaluations: int(r.GetEvaluations())}
+	if k.ResidentBytes < 0 || k.ScratchBytes < 0 || k.DeviceBytes < 0 || k.Evaluations > 3 {
+		return nil, p.broken("plan key", "plan", "sizes that can be", r.String())
+	}
+	return k, nil
+}
+
+// LoadKey implements Prover.
+func (p *ProverClient) LoadKey(ctx context.Context, req *LoadKeyRequest) (*LoadedKey, error) {
+	m := &pb.LoadKeyRequest{CallId: withID(req.CallID), KeyId: req.KeyID, Key: inputToPB(req.Key), Threads: uint32(req.Threads), Trusted: req.Trusted}
+	if req.Circuit != nil {
+		m.Circuit = inputToPB(*req.Circuit)
+	}
+	var r *pb.LoadedKey
+	err := p.do(ctx, m.CallId, func(ctx context.Context) (err error) {
+		r, err = p.rpc.LoadKey(ctx, m)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	k, err := loadedFromPB(r)
+	if err != nil {
+		return nil, p.broken("load key", "answer", "a key", err)
+	}
+	return k, nil
+}
+
+// UnloadKey implements Prover.
+func (p *ProverClient) UnloadKey(ctx context.Context, keyID string) error {
+	_, err := p.rpc.UnloadKey(ctx, &pb.UnloadKeyRequest{KeyId: keyID})
+	return p.settle(err)
+}
+
+// Prove implements Prover. Events out of order, repeated or missing are errors: the host frees buffers on their word.
+func (p *ProverClient) Prove(ctx context.Context, req *ProveRequest, event func(ProveEvent)) (*Proof, error) {
+	m := &pb.ProveRequest{CallId: withID(req.CallID), KeyId: req.KeyID, Witness: refToPB(req.Witness), A: refToPB(req.A), B: refToPB(req.B), C: refToPB(req.C), Threads: uint32(req.Threads)}
+	if t := req.InsecureTestRandomness; t != nil {
+		m.InsecureTestRandomness = &pb.InsecureTestRandomness{R: groth16.ScalarBytes(&t.R), S: groth16.ScalarBytes(&t.S)}
+	}
+	var proof *Proof
+	err := p.do(ctx, m.CallId, func(inner context.Context) (err error) {
+		proof, err = p.stream(inner, m, func(e ProveEvent) {
+			if ctx.Err() == nil { // a canceled call reports nothing any more
+				event(e)
+			}
+		})
+		return err
+	})
+	if err == nil {
+		err = errs.Wrap(ctx.Err(), "prove") // a canceled result is never delivered
+	}
+	if err != nil {
+		return nil, err
+	}
+	return proof, nil
+}
+
+// stream reads the events of one proof and holds them to their order.
+func (p *ProverClient) stream(ctx context.Context, m *pb.ProveRequest, event func(ProveEvent)) (*Proof, error) {
+	st, err := p.rpc.Prove(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	next := Accepted
+	var proof *Proof
+	for {
+		e, err := st.Recv()
+		if errors.Is(err, io.EOF) {
+			if proof == nil {
+				return nil, p.broken("prove", "stream", "a proof", "its end")
+			}
+			return proof, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch k := e.GetKind(); {
+		case proof == nil && next <= DeviceDone && uint32(k) == uint32(next):
+			event(next)
+			next++
+		case proof == nil && next > DeviceDone && k == pb.ProveEvent_PROOF:
+			proof = &Proof{Bytes: e.GetProof()}
+			for _, t := range e.GetTimes() {
+				proof.Times = append(proof.Times, StageTime{Stage: t.GetStage(), Elapsed: fromMS(t.GetMs())})
+			}
+		default:
+			return nil, p.broken("prove", "stream", next, k)
+		}
+	}
+}
+
+// MakeKey implements KeyMaker.
+func (p *ProverClient) MakeKey(ctx context.Context, req *MakeKeyRequest, progress func(string, float64)) (*LoadedKey, error) {
+	m := &pb.MakeKeyRequest{CallId: withID(req.CallID), Circuit: inputToPB(req.Circuit), Out: uint64(req.Out), RowOrder: uint32(req.Rows), HBasis: uint32(req.H),
+		Threads: uint32(req.Threads), Seed: req.Seed}
+	if t := req.Scalars; t != nil {
+		m.Scalars = &pb.ToxicScalars{Tau: t.Tau, Alpha: t.Alpha, Beta: t.Beta, Gamma: t.Gamma, Delta: t.Delta, G1: t.G1, G2: t.G2}
+	}
+	var made *LoadedKey
+	err := p.do(ctx, m.CallId, func(inner context.Context) error {
+		st, err := p.rpc.MakeKey(inner, m)
+		for err == nil {
+			var e *pb.MakeKeyEvent
+			e, err = st.Recv()
+			switch {
+			case err != nil:
+			case e.GetMade() != nil:
+				made, err = loadedFromPB(e.GetMade())
+			case progress != nil && ctx.Err() == nil:
+				progress(e.GetStage(), e.GetFraction())
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return err
+	})
+	if err == nil && made == nil {
+		err = p.broken("make key", "stream", "a key", "its end")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
