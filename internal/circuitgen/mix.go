@@ -110,8 +110,9 @@ type mixWalk struct {
 	pools  [classes]pool
 	values [classes]fr.Element // of the classes that have one
 	k      constants
-	a, b   []Term
-	c      []Term
+	// The row and the value of the current wire.
+	a, b, c []Term
+	v       fr.Element
 }
 
 func newMixWalk(m Mix) *mixWalk {
@@ -129,26 +130,26 @@ func (w *mixWalk) walk(row func(a, b, c []Term) bool, value func(v *fr.Element) 
 	w.pools[classOne].put(0, &w.k.one)
 	next := uint32(1)
 	for _, cl := range mixSeeds {
-		v := w.values[cl]
+		w.v = w.values[cl]
 		if cl == classFull {
-			v = randomElement(w.rnd)
+			w.v = randomElement(w.rnd)
 		}
-		if !tell(&v) {
+		if !tell(&w.v) {
 			return
 		}
-		w.pools[cl].put(next, &v)
+		w.pools[cl].put(next, &w.v)
 		next++
 	}
 	for range w.Rows {
 		cl := w.class()
-		v := w.gate(next, cl)
+		w.gate(next, cl)
 		if row != nil && !row(w.a, w.b, w.c) {
 			return
 		}
-		if !tell(&v) {
+		if !tell(&w.v) {
 			return
 		}
-		w.pools[cl].put(next, &v)
+		w.pools[cl].put(next, &w.v)
 		next++
 	}
 }
@@ -174,9 +175,9 @@ func (w *mixWalk) pick(cl class) (wire uint32, v *fr.Element) {
 	return p.wires[i], &p.values[i]
 }
 
-// gate makes the row that defines wire out with a value of class cl, and returns the
-// value.
-func (w *mixWalk) gate(out uint32, cl class) fr.Element {
+// gate makes the row that defines wire out with a value of class cl, and the value.
+func (w *mixWalk) gate(out uint32, cl class) {
+	w.v = w.values[cl]
 	w.a, w.b, w.c = w.a[:0], w.b[:0], w.c[:0]
 	if cl == classFull {
 		x, vx := w.pick(classFull)
@@ -184,15 +185,14 @@ func (w *mixWalk) gate(out uint32, cl class) fr.Element {
 		w.a = append(w.a, Term{x, w.k.one})
 		w.b = append(w.b, Term{y, w.k.one})
 		w.c = append(w.c, Term{out, w.k.one})
-		var v fr.Element
-		v.Mul(vx, vy)
-		return v
+		w.v.Mul(vx, vy)
+		return
 	}
 
 	if cl != classMinusOne && w.rnd.IntN(5) < 2 { // (x - 1)·x = 0
 		w.a = append(w.a, Term{out, w.k.one}, Term{0, w.k.minusOne})
 		w.b = append(w.b, Term{out, w.k.one})
-		return w.values[cl]
+		return
 	}
 
 	// (f - g)·e = out - h. f and g are of different classes, so never one wire.
@@ -220,5 +220,4 @@ func (w *mixWalk) gate(out uint32, cl class) fr.Element {
 		g := choice(classOne, cl, other)
 		w.c = append(w.c, Term{g, w.k.minusOne})
 	}
-	return w.values[cl]
 }
