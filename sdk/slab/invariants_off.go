@@ -1,0 +1,5 @@
+//go:build !invariants
+
+package slab
+
+const invariants = false
