@@ -1,0 +1,212 @@
+package host
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/weir-zk/weir/host/ledger"
+)
+
+// BufferEvent names a change of the large buffers.
+type BufferEvent string
+
+// The events, in the order a partition passes them.
+const (
+	SynthStart   BufferEvent = "synth_start"
+	SynthDone    BufferEvent = "synth_done"
+	Queued       BufferEvent = "queued"
+	ProveStart   BufferEvent = "prove_start"
+	ABCFreed     BufferEvent = "abc_freed"
+	DeviceDone   BufferEvent = "device_done"
+	FinalizeDone BufferEvent = "finalize_done"
+	DeallocDone  BufferEvent = "dealloc_done"
+)
+
+// Gauges count what is alive. Aux includes Shells.
+type Gauges struct {
+	Synth   int   // partitions being synthesised
+	Provers int   // sets of evaluations
+	Aux     int   // witnesses
+	Shells  int   // witnesses whose evaluations are gone
+	Pending int   // proofs between the device and the end of their check
+	Est     int64 // bytes of live buffers, as taken from the pool
+}
+
+// BuffersInfo is one change.
+type BuffersInfo struct {
+	Event     BufferEvent
+	Time      time.Time
+	Job       string
+	Partition int
+	Gauges
+	Budget int64
+}
+
+// String is the line of the debug log.
+func (b BuffersInfo) String() string {
+	return fmt.Sprintf("BUFFERS[%s]: synth=%d provers=%d aux=%d shells=%d pending=%d est=%s budget=%s",
+		b.Event, b.Synth, b.Provers, b.Aux, b.Shells, b.Pending, ledger.Size(b.Est), ledger.Size(b.Budget))
+}
+
+// TimelineInfo is a finished step of a partition.
+type TimelineInfo struct {
+	Job       string
+	Partition int
+	Attempt   int    // from 1
+	Stage     string // admission, key, synthesis, queue, consume, device, finish, verify
+	Begin     time.Time
+	End       time.Time
+	Backend   string
+	Err       error // why the step failed
+}
+
+// JobInfo is a job that was accepted or has ended.
+type JobInfo struct {
+	Job        string
+	State      string // "accepted", "attached", "opened", "done", "failed"
+	Partitions int    // known from "opened" on
+	Done       int    // partitions with a verified proof
+	Err        error
+	Elapsed    time.Duration
+}
+
+// BackendInfo is a change of a backend's health, or a proof of it that failed.
+type BackendInfo struct {
+	Backend  string
+	Device   string
+	DeviceID string
+	State    string // "up", "down", "wrong proof", "quarantined"
+	Err      error
+}
+
+// KeyInfo is a key that was loaded or evicted.
+type KeyInfo struct {
+	Key     string // path
+	Backend string
+	State   string // "loaded", "evicted"
+	Bytes   int64
+	Elapsed time.Duration
+	Err     error
+}
+
+// Listener is told of state changes. Functions that are nil are left out; the others are called from many goroutines, must return
+// soon, and must not call the engine.
+type Listener struct {
+	Buffers  func(BuffersInfo)
+	Timeline func(TimelineInfo)
+	Job      func(JobInfo)
+	Backend  func(BackendInfo)
+	Key      func(KeyInfo)
+}
+
+func (l *Listener) buffers(i BuffersInfo) {
+	if l != nil && l.Buffers != nil {
+		l.Buffers(i)
+	}
+}
+
+func (l *Listener) timeline(i TimelineInfo) {
+	if l != nil && l.Timeline != nil {
+		l.Timeline(i)
+	}
+}
+
+func (l *Listener) job(i JobInfo) {
+	if l != nil && l.Job != nil {
+		l.Job(i)
+	}
+}
+
+func (l *Listener) backend(i BackendInfo) {
+	if l != nil && l.Backend != nil {
+		l.Backend(i)
+	}
+}
+
+func (l *Listener) key(i KeyInfo) {
+	if l != nil && l.Key != nil {
+		l.Key(i)
+	}
+}
+
+// TeeListener tells all of them, in order.
+func TeeListener(all ...*Listener) *Listener {
+	return &Listener{
+		Buffers: func(i BuffersInfo) {
+			for _, l := range all {
+				l.buffers(i)
+			}
+		},
+		Timeline: func(i TimelineInfo) {
+			for _, l := range all {
+				l.timeline(i)
+			}
+		},
+		Job: func(i JobInfo) {
+			for _, l := range all {
+				l.job(i)
+			}
+		},
+		Backend: func(i BackendInfo) {
+			for _, l := range all {
+				l.backend(i)
+			}
+		},
+		Key: func(i KeyInfo) {
+			for _, l := range all {
+				l.key(i)
+			}
+		},
+	}
+}
+
+// LogListener writes events to log: what a person must know at warn and info, the rest at debug.
+func LogListener(log hclog.Logger) *Listener {
+	return &Listener{
+		Buffers: func(i BuffersInfo) {
+			if log.IsDebug() {
+				log.Debug(i.String())
+			}
+		},
+		Timeline: func(i TimelineInfo) {
+			if !log.IsDebug() {
+				return
+			}
+			args := []any{"job", i.Job, "partition", i.Partition, "stage", i.Stage, "ms", i.End.Sub(i.Begin).Milliseconds(), "attempt", i.Attempt}
+			if i.Backend != "" {
+				args = append(args, "backend", i.Backend)
+			}
+			if i.Err != nil {
+				args = append(args, "error", i.Err)
+			}
+			log.Debug("TIMELINE", args...)
+		},
+		Job: func(i JobInfo) {
+			if i.Err != nil {
+				log.Debug("job "+i.State, "job", i.Job, "error", i.Err)
+				return
+			}
+			log.Debug("job "+i.State, "job", i.Job, "partitions", i.Partitions, "done", i.Done)
+		},
+		Backend: func(i BackendInfo) {
+			args := []any{"backend", i.Backend, "device", i.Device}
+			if i.DeviceID != "" {
+				args = append(args, "id", i.DeviceID)
+			}
+			if i.Err == nil {
+				log.Debug("backend "+i.State, args...)
+				return
+			}
+			log.Warn("backend "+i.State, append(args, "error", i.Err)...)
+		},
+		Key: func(i KeyInfo) {
+			args := []any{"key", i.Key, "backend", i.Backend, "size", ledger.Size(i.Bytes).String(), "ms", i.Elapsed.Milliseconds()}
+			if i.Err != nil {
+				args = append(args, "error", i.Err)
+			}
+			log.Debug("key "+i.State, args...)
+		},
+	}
+}
