@@ -1,0 +1,295 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/weir-zk/weir/sdk/contract/pb"
+	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/slab"
+)
+
+// dial serves register over memory and returns a connection to it.
+func dial(t *testing.T, register func(*grpc.Server)) *grpc.ClientConn {
+	t.Helper()
+	lis := bufconn.Listen(1 << 20)
+	srv := grpc.NewServer()
+	register(srv)
+	go srv.Serve(lis)
+	conn, err := grpc.NewClient("passthrough:mem", grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(); srv.Stop() })
+	return conn
+}
+
+// fakeProver answers as its functions say.
+type fakeProver struct {
+	prove func(ctx context.Context, req *ProveRequest, event func(ProveEvent)) (*Proof, error)
+	load  func(ctx context.Context, req *LoadKeyRequest) (*LoadedKey, error)
+}
+
+func (f *fakeProver) Describe(context.Context) (*ProverInfo, error) {
+	return &ProverInfo{Identity: Identity{"fake", "1"}, Device: "none", DeviceID: "id", Lanes: 2, DeviceMemory: 7, Abilities: []string{AbilityCompact}}, nil
+}
+func (f *fakeProver) PlanKey(_ context.Context, s *groth16.Shape) (*KeyPlan, error) {
+	return &KeyPlan{ResidentBytes: int64(s.NbH), ScratchBytes: 2, DeviceBytes: 3, Evaluations: 3}, nil
+}
+func (f *fakeProver) LoadKey(ctx context.Context, req *LoadKeyRequest) (*LoadedKey, error) {
+	return f.load(ctx, req)
+}
+func (f *fakeProver) UnloadKey(context.Context, string) error { return nil }
+func (f *fakeProver) Prove(ctx context.Context, req *ProveRequest, event func(ProveEvent)) (*Proof, error) {
+	return f.prove(ctx, req, event)
+}
+
+func shape() groth16.Shape {
+	return groth16.Shape{LogDomain: 3, NbWires: 9, NbPublic: 2, NbConstraints: 5, NbA: 9, NbB: 4, NbH: 7, Rows: groth16.RowsSeven, H: groth16.HMonomial, Insecure: true, HasMatrices: true, HasC: true}
+}
+
+func TestProverRoundTrip(t *testing.T) {
+	var r groth16.Randomness
+	r.R.SetUint64(5)
+	r.S.SetUint64(6)
+	var got *ProveRequest
+	var gotLoad *LoadKeyRequest
+	f := &fakeProver{
+		prove: func(_ context.Context, req *ProveRequest, event func(ProveEvent)) (*Proof, error) {
+			got = req
+			event(Accepted)
+			event(EvaluationsConsumed)
+			event(DeviceDone)
+			return &Proof{Bytes: []byte{1, 2}, Times: []StageTime{{"ntt", time.Millisecond}}}, nil
+		},
+		load: func(_ context.Context, req *LoadKeyRequest) (*LoadedKey, error) {
+			gotLoad = req
+			return &LoadedKey{Shape: shape(), ResidentBytes: 11, Elapsed: time.Second}, nil
+		},
+	}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
+	ctx := t.Context()
+	info, err := p.Describe(ctx)
+	if err != nil || info.Lanes != 2 || info.Name != "fake" || !info.Has(AbilityCompact) || info.Has(AbilityMakesKeys) || info.DeviceMemory != 7 {
+		t.Fatalf("describe: %+v, %v", info, err)
+	}
+	sh := shape()
+	plan, err := p.PlanKey(ctx, &sh)
+	if err != nil || *plan != (KeyPlan{7, 2, 3, 3}) {
+		t.Fatalf("plan: %+v, %v", plan, err)
+	}
+	in := Input{Role: RoleCircuit, Name: "c.r1cs", Handle: 4, Size: 9, Partition: -1}
+	want := &LoadKeyRequest{CallID: "x", KeyID: "k", Key: Input{Role: RoleKey, Name: "k.zkey", Handle: 3, Size: 8, Partition: -1}, Circuit: &in, Threads: 2, Trusted: true}
+	key, err := p.LoadKey(ctx, want)
+	if err != nil || key.Shape != shape() || key.ResidentBytes != 11 || key.Elapsed != time.Second {
+		t.Fatalf("load: %+v, %v", key, err)
+	}
+	if gotLoad.Key != want.Key || *gotLoad.Circuit != in || gotLoad.KeyID != "k" || !gotLoad.Trusted || gotLoad.Threads != 2 {
+		t.Fatalf("load arrived as %+v", gotLoad)
+	}
+	var events []ProveEvent
+	req := &ProveRequest{KeyID: "k", Witness: slab.Ref{Handle: 1, Offset: 64, Length: 128}, A: slab.Ref{Handle: 2, Length: 256}, Threads: 3, InsecureTestRandomness: &r}
+	proof, err := p.Prove(ctx, req, func(e ProveEvent) { events = append(events, e) })
+	if err != nil || string(proof.Bytes) != "\x01\x02" || len(proof.Times) != 1 || proof.Times[0] != (StageTime{"ntt", time.Millisecond}) {
+		t.Fatalf("prove: %+v, %v", proof, err)
+	}
+	if len(events) != 3 || events[0] != Accepted || events[1] != EvaluationsConsumed || events[2] != DeviceDone {
+		t.Fatalf("events %v", events)
+	}
+	if got.Witness != req.Witness || got.A != req.A || got.B.Length != 0 || got.CallID == "" || *got.InsecureTestRandomness != r {
+		t.Fatalf("prove arrived as %+v", got)
+	}
+	if _, err := p.MakeKey(ctx, &MakeKeyRequest{}, nil); !errs.Is(err, errs.Unsupported) {
+		t.Fatalf("make key on a backend without the ability: %v", err)
+	}
+}
+
+// A plugin that breaks the order of events must never make the host free a buffer, or take a proof, on its word.
+func TestProveEventsOutOfOrder(t *testing.T) {
+	const a, c, d = Accepted, EvaluationsConsumed, DeviceDone
+	for name, seq := range map[string][]ProveEvent{
+		"no event": {}, "proof early": {a, c}, "consumed first": {c, a, d}, "accepted twice": {a, a, c, d}, "done before consumed": {a, d, c}, "garbage": {a, 9, c, d}, "after done": {a, c, d, c},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeProver{prove: func(_ context.Context, _ *ProveRequest, event func(ProveEvent)) (*Proof, error) {
+				for _, e := range seq {
+					event(e)
+				}
+				return &Proof{Bytes: make([]byte, 192)}, nil
+			}}
+			p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
+			proof, err := p.Prove(t.Context(), &ProveRequest{}, func(ProveEvent) {})
+			if proof != nil || !errs.Is(err, errs.Internal) || !errs.IsRetryable(err) {
+				t.Fatalf("got %v, %v; want a retryable internal error", proof, err)
+			}
+		})
+	}
+}
+
+// rawProver speaks pb directly, to send what RegisterProver never would.
+type rawProver struct {
+	pb.UnimplementedProverServer
+	events []*pb.ProveEvent
+}
+
+func (r *rawProver) Prove(_ *pb.ProveRequest, st grpc.ServerStreamingServer[pb.ProveEvent]) error {
+	for _, e := range r.events {
+		st.Send(e)
+	}
+	return nil
+}
+
+func TestProveStreamEndsEarlyOrLate(t *testing.T) {
+	ev := func(k ...pb.ProveEvent_Kind) (out []*pb.ProveEvent) {
+		for _, k := range k {
+			out = append(out, &pb.ProveEvent{Kind: k})
+		}
+		return out
+	}
+	for name, events := range map[string][]*pb.ProveEvent{
+		"ends before the proof": ev(1, 2, 3), "two proofs": ev(1, 2, 3, 4, 4), "event after proof": ev(1, 2, 3, 4, 3), "unspecified": ev(0, 1, 2, 3, 4),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := NewProverClient(dial(t, func(g *grpc.Server) { pb.RegisterProverServer(g, &rawProver{events: events}) }), ClientOptions{})
+			if proof, err := p.Prove(t.Context(), &ProveRequest{}, func(ProveEvent) {}); proof != nil || !errs.IsRetryable(err) {
+				t.Fatalf("got %v, %v", proof, err)
+			}
+		})
+	}
+}
+
+// Prove must not return before the backend has let go of the buffers, however early its caller gave up.
+func TestCancelWaitsForTheBackend(t *testing.T) {
+	var touching atomic.Bool
+	started, slow := make(chan struct{}), make(chan struct{})
+	f := &fakeProver{prove: func(ctx context.Context, _ *ProveRequest, event func(ProveEvent)) (*Proof, error) {
+		touching.Store(true)
+		event(Accepted)
+		close(started)
+		<-ctx.Done()
+		<-slow // a kernel that cannot be stopped
+		touching.Store(false)
+		return nil, ctx.Err()
+	}}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.Prove(ctx, &ProveRequest{}, func(ProveEvent) {})
+		if touching.Load() {
+			t.Error("Prove returned while the backend still worked")
+		}
+		done <- err
+	}()
+	<-started
+	cancel()
+	select {
+	case err := <-done:
+		t.Fatalf("returned before the backend let go: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(slow)
+	if err := <-done; !errs.Is(err, errs.Canceled) {
+		t.Fatalf("got %v, want canceled", err)
+	}
+}
+
+// A backend that ignores Cancel is killed, and the call returns only when it is gone.
+func TestCancelIgnoredKills(t *testing.T) {
+	started, forever := make(chan struct{}), make(chan struct{})
+	f := &fakeProver{prove: func(_ context.Context, _ *ProveRequest, event func(ProveEvent)) (*Proof, error) {
+		close(started)
+		<-forever
+		return nil, errors.New("late")
+	}}
+	gone := make(chan struct{})
+	var killed atomic.Bool
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{Gone: gone, CancelTimeout: 30 * time.Millisecond,
+		Kill: func() { killed.Store(true); close(gone); close(forever) }})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-started; cancel() }()
+	if _, err := p.Prove(ctx, &ProveRequest{}, func(ProveEvent) {}); !errs.Is(err, errs.Canceled) || !killed.Load() {
+		t.Fatalf("got %v, killed %v", err, killed.Load())
+	}
+}
+
+// Streams of one connection have no order: a Cancel that overtakes its call must still win.
+func TestCancelBeforeCall(t *testing.T) {
+	ran := false
+	f := &fakeProver{load: func(context.Context, *LoadKeyRequest) (*LoadedKey, error) {
+		ran = true
+		return &LoadedKey{Shape: shape()}, nil
+	}}
+	conn := dial(t, func(g *grpc.Server) { RegisterProver(g, f) })
+	r, err := pb.NewProverClient(conn).CancelCall(t.Context(), &pb.Cancel{CallId: "early"})
+	if err != nil || r.GetWasRunning() {
+		t.Fatalf("cancel: %v, %v", r, err)
+	}
+	if _, err := NewProverClient(conn, ClientOptions{}).LoadKey(t.Context(), &LoadKeyRequest{CallID: "early"}); !errs.Is(err, errs.Canceled) || ran {
+		t.Fatalf("got %v, ran %v", err, ran)
+	}
+}
+
+func TestSameCallIDTwice(t *testing.T) {
+	hold, started := make(chan struct{}), make(chan struct{})
+	f := &fakeProver{load: func(context.Context, *LoadKeyRequest) (*LoadedKey, error) {
+		close(started)
+		<-hold
+		return &LoadedKey{Shape: shape()}, nil
+	}}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
+	first := make(chan error, 1)
+	go func() { _, err := p.LoadKey(t.Context(), &LoadKeyRequest{CallID: "one"}); first <- err }()
+	<-started
+	if _, err := p.LoadKey(t.Context(), &LoadKeyRequest{CallID: "one"}); !errs.Is(err, errs.Conflict) {
+		t.Fatalf("second call with the id: %v", err)
+	}
+	close(hold)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPanicBecomesAnError(t *testing.T) {
+	f := &fakeProver{load: func(context.Context, *LoadKeyRequest) (*LoadedKey, error) { panic("index out of range") }}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
+	if _, err := p.LoadKey(t.Context(), &LoadKeyRequest{}); !errs.Is(err, errs.Internal) || !strings.Contains(err.Error(), "index out of range") {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := p.Describe(t.Context()); err != nil {
+		t.Fatalf("the plugin does not live on: %v", err)
+	}
+}
+
+// An error of a plugin arrives with its class, texts and hint.
+func TestErrorsCross(t *testing.T) {
+	sent := &errs.Error{Class: errs.InvalidFile, Op: "read zkey", Path: "/k.zkey", Where: "section 4", Expected: "3", Found: "4", Hint: "get it again", Retryable: true}
+	f := &fakeProver{load: func(context.Context, *LoadKeyRequest) (*LoadedKey, error) { return nil, errs.Wrap(sent, "load key") }}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
+	_, err := p.LoadKey(t.Context(), &LoadKeyRequest{})
+	if !errs.Is(err, errs.InvalidFile) || errs.HintOf(err) != "get it again" || !errs.IsRetryable(err) || err.Error() != errs.Wrap(sent, "load key").Error() {
+		t.Fatalf("got %q, class %v, hint %q", err, errs.ClassOf(err), errs.HintOf(err))
+	}
+}
+
+// Sizes a plugin reports are used in arithmetic: nonsense is refused at the border.
+func TestNonsenseSizesRefused(t *testing.T) {
+	bad := shape()
+	bad.NbH = 99
+	f := &fakeProver{load: func(context.Context, *LoadKeyRequest) (*LoadedKey, error) { return &LoadedKey{Shape: bad}, nil }}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
+	if _, err := p.LoadKey(t.Context(), &LoadKeyRequest{}); !errs.IsRetryable(err) {
+		t.Fatalf("got %v", err)
+	}
+}
