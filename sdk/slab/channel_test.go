@@ -386,9 +386,11 @@ func TestHostilePlugin(t *testing.T) {
 }
 
 func manyFiles(c *net.UnixConn, f frame, file *os.File, n int) {
+	var fd int
+	_ = withDescriptor(file, func(n int) error { fd = n; return nil })
 	fds := make([]int, n)
 	for i := range fds {
-		fds[i] = int(file.Fd())
+		fds[i] = fd
 	}
 	a := frame{version: protocolVersion, typ: frameAck, seq: f.seq, handle: f.handle}
 	_, _, _ = c.WriteMsgUnix(a.encode(), unix.UnixRights(fds...), nil)

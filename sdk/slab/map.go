@@ -43,7 +43,7 @@ func mapShared(f *os.File, size int64, huge bool) ([]byte, error) {
 	var at unsafe.Pointer
 	var err error
 	if align == uintptr(pageSize) {
-		at, err = unix.MmapPtr(int(f.Fd()), 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		at, err = mmapFile(f, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if err != nil {
 			return nil, fail(err)
 		}
@@ -54,7 +54,7 @@ func mapShared(f *os.File, size int64, huge bool) ([]byte, error) {
 			return nil, fail(err)
 		}
 		head := (align - uintptr(base)%align) % align
-		at, err = unix.MmapPtr(int(f.Fd()), 0, unsafe.Add(base, head), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+		at, err = mmapFile(f, 0, unsafe.Add(base, head), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
 		if err != nil {
 			_ = unix.MunmapPtr(base, uintptr(size)+align)
 			return nil, fail(err)
@@ -69,6 +69,28 @@ func mapShared(f *os.File, size int64, huge bool) ([]byte, error) {
 	data := unsafe.Slice((*byte)(at), size)
 	adviseShared(data, huge && size >= hugeSize)
 	return data, nil
+}
+
+// withDescriptor runs do with f's descriptor and keeps f open meanwhile. Unlike os.File.Fd it changes nothing about f, so
+// several goroutines may hand over one file.
+func withDescriptor(f *os.File, do func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var derr error
+	if err := raw.Control(func(fd uintptr) { derr = do(int(fd)) }); err != nil {
+		return err
+	}
+	return derr
+}
+
+func mmapFile(f *os.File, off int64, at unsafe.Pointer, size uintptr, prot, flags int) (p unsafe.Pointer, err error) {
+	err = withDescriptor(f, func(fd int) (err error) {
+		p, err = unix.MmapPtr(fd, off, at, size, prot, flags)
+		return err
+	})
+	return p, err
 }
 
 func unmap(data []byte) error {
@@ -89,7 +111,7 @@ func mapFile(f *os.File, off, n int64) (*Mapping, error) {
 		return &Mapping{}, nil
 	}
 	head := off % pageSize
-	at, err := unix.MmapPtr(int(f.Fd()), off-head, nil, uintptr(n+head), unix.PROT_READ, unix.MAP_SHARED)
+	at, err := mmapFile(f, off-head, nil, uintptr(n+head), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, &errs.Error{Class: errs.Exhausted, Op: "map file", Path: f.Name(), Err: err}
 	}

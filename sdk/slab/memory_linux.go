@@ -38,7 +38,11 @@ func createShared(name string, size int64) (*os.File, error) {
 
 // checkShared refuses a descriptor whose size could still change below a map.
 func checkShared(f *os.File) error {
-	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
+	var seals int
+	err := withDescriptor(f, func(fd int) (err error) {
+		seals, err = unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+		return err
+	})
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
 		return errs.Mismatch(errs.InvalidArgument, "take slab", "", "a memfd sealed against shrinking", "one that is not")
 	}

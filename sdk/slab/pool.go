@@ -410,7 +410,11 @@ func inputSize(f *os.File) (int64, error) {
 	if !st.Mode().IsRegular() {
 		return 0, errs.Mismatch(errs.InvalidFile, "register file", "", "a regular file", st.Mode().Type()).WithPath(f.Name())
 	}
-	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	var flags int
+	err = withDescriptor(f, func(fd int) (err error) {
+		flags, err = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		return err
+	})
 	if err != nil || flags&unix.O_ACCMODE != unix.O_RDONLY {
 		return 0, errs.New(errs.InvalidArgument, "register file", "not opened read-only").WithPath(f.Name())
 	}

@@ -139,11 +139,16 @@ func decodeHeader(b *[headerSize]byte) (frame, int, error) {
 func writeFrame(c *net.UnixConn, f frame, file *os.File) error {
 	f.version = protocolVersion
 	b := f.encode()
-	var oob []byte
-	if file != nil {
-		oob = unix.UnixRights(int(file.Fd()))
+	var n int
+	var err error
+	if file == nil {
+		n, _, err = c.WriteMsgUnix(b, nil, nil)
+	} else {
+		err = withDescriptor(file, func(fd int) (err error) {
+			n, _, err = c.WriteMsgUnix(b, unix.UnixRights(fd), nil)
+			return err
+		})
 	}
-	n, _, err := c.WriteMsgUnix(b, oob, nil)
 	if err == nil && n < len(b) { // the descriptor went with the first part
 		_, err = c.Write(b[n:])
 	}
