@@ -21,6 +21,7 @@ type parsed struct {
 	rows    []row
 	labels  []uint64
 	witness []fr.Element
+	sizes   [2]uint64 // of the two files
 }
 
 type cursor struct {
@@ -138,6 +139,7 @@ func parse(t *testing.T, r1cs, wtns []byte) (p parsed) {
 	}
 	c.end()
 
+	p.sizes = [2]uint64{uint64(len(r1cs)), uint64(len(wtns))}
 	p.witness = parseWitness(t, wtns)
 	if len(p.witness) != int(p.header.Wires) {
 		t.Fatalf("%d values for %d wires", len(p.witness), p.header.Wires)
@@ -176,11 +178,23 @@ func write(t *testing.T, c Circuit) (r1cs, wtns []byte) {
 	return r.Bytes(), w.Bytes()
 }
 
+// sha256Files are the large circuits that several tests read; parsing them again is
+// most of the time under the race detector.
+var sha256Files = map[SHA256]parsed{}
+
 // read writes a circuit and parses it.
 func read(t *testing.T, c Circuit) parsed {
 	t.Helper()
+	s, large := c.(SHA256)
+	if p, ok := sha256Files[s]; large && ok {
+		return p
+	}
 	r1cs, wtns := write(t, c)
-	return parse(t, r1cs, wtns)
+	p := parse(t, r1cs, wtns)
+	if large {
+		sha256Files[s] = p
+	}
+	return p
 }
 
 func dot(terms []Term, w []fr.Element) (sum fr.Element) {

@@ -32,6 +32,7 @@ func main() {
 // options are the command line.
 type options struct {
 	kind                string
+	size                string // which of the next three is given
 	rows, blocks, log2  int
 	public              int
 	zero, one, minusOne float64
@@ -65,16 +66,16 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.Visit(func(f *flag.Flag) {
 		switch f.Name {
 		case "rows", "blocks", "log2":
+			o.size = f.Name
 			given++
 		}
 	})
-	if given != 1 {
+	switch {
+	case given != 1:
 		return o, errors.New("give one of -rows, -blocks and -log2")
-	}
-	if o.log2 < 0 || o.log2 > 31 {
-		return o, fmt.Errorf("-log2 %d: want 1 to 31", o.log2)
-	}
-	if o.blocks != 0 && o.kind != "sha256" {
+	case o.size == "log2" && (o.log2 < 1 || o.log2 > 30):
+		return o, fmt.Errorf("-log2 %d: want 1 to 30", o.log2)
+	case o.size == "blocks" && o.kind != "sha256":
 		return o, fmt.Errorf("-blocks does not go with -kind %s", o.kind)
 	}
 	if o.name == "" {
@@ -86,7 +87,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 // circuit makes the circuit that the options ask for.
 func (o options) circuit() (circuitgen.Circuit, error) {
 	rows := func(public int) int {
-		if o.log2 > 0 {
+		if o.size == "log2" {
 			return circuitgen.FillDomain(o.log2, public)
 		}
 		return o.rows
@@ -94,12 +95,17 @@ func (o options) circuit() (circuitgen.Circuit, error) {
 	var c circuitgen.Circuit
 	switch o.kind {
 	case "sha256":
-		s := circuitgen.SHA256{Blocks: o.blocks, Seed: o.seed}
-		if o.blocks == 0 {
-			var err error
-			if s, err = circuitgen.SHA256ForRows(max(o.rows, 1<<o.log2), o.seed); err != nil {
-				return nil, err
-			}
+		if o.size == "blocks" {
+			c = circuitgen.SHA256{Blocks: o.blocks, Seed: o.seed}
+			break
+		}
+		domain := o.rows
+		if o.size == "log2" {
+			domain = 1 << o.log2
+		}
+		s, err := circuitgen.SHA256ForRows(domain, o.seed)
+		if err != nil {
+			return nil, err
 		}
 		c = s
 	case "dense":
