@@ -26,33 +26,26 @@ func pair(t *testing.T) (*Channel, *Mapper) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type accepted struct {
-		m    *Mapper
-		info []byte
-		err  error
-	}
-	done := make(chan accepted, 1)
-	go func() {
-		m, info, err := Accept(plugin, []byte("plugin"), 0)
-		done <- accepted{m, info, err}
-	}()
-	c, info, err := Connect(host, []byte("host"), 0)
-	a := <-done
-	if err != nil || a.err != nil || string(info) != "plugin" || string(a.info) != "host" {
-		t.Fatalf("greeting: %q %v, %q %v", info, err, a.info, a.err)
+	m, err := NewMapper(plugin, []byte("plugin"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- a.m.Serve() }()
+	go func() { served <- m.Serve() }()
+	c, info, err := Connect(host, []byte("host"), 0)
+	if err != nil || string(info) != "plugin" {
+		t.Fatalf("greeting: %q %v", info, err)
+	}
 	t.Cleanup(func() {
 		_ = c.Close()
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		if err := a.m.Close(); err != nil {
+		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return c, a.m
+	return c, m
 }
 
 func needShared(t *testing.T) {
@@ -258,19 +251,20 @@ func TestHostileHost(t *testing.T) {
 		return b
 	}
 	cases := map[string][]byte{
-		"magic":      header(func(b []byte) { b[0] = 'x' }),
-		"version":    header(func(b []byte) { b[4] = 2 }),
-		"type 0":     header(func(b []byte) { b[6] = 0 }),
-		"type 200":   header(func(b []byte) { b[6] = 200 }),
-		"type ack":   header(func(b []byte) { b[6] = byte(frameAck) }),
-		"type hello": header(func(b []byte) { b[6] = byte(frameHello) }),
-		"no fd":      header(func(b []byte) { b[6] = byte(frameSend) }),
-		"info":       header(func(b []byte) { binary.LittleEndian.PutUint32(b[36:], maxInfo+1) }),
-		"info huge":  header(func(b []byte) { binary.LittleEndian.PutUint32(b[36:], 1<<32-1) }),
-		"info short": header(func(b []byte) { binary.LittleEndian.PutUint32(b[36:], 100) }),
-		"reserved":   header(func(b []byte) { b[47] = 1 }),
-		"size":       header(func(b []byte) { b[31] = 0x80 }),
-		"half":       header(func([]byte) {})[:20],
+		"magic":       header(func(b []byte) { b[0] = 'x' }),
+		"version":     header(func(b []byte) { b[4] = 2 }),
+		"type 0":      header(func(b []byte) { b[6] = 0 }),
+		"type 200":    header(func(b []byte) { b[6] = 200 }),
+		"type ack":    header(func(b []byte) { b[6] = byte(frameAck) }),
+		"type hello":  header(func(b []byte) { b[6] = byte(frameHello) }),
+		"no fd":       header(func(b []byte) { b[6] = byte(frameSend) }),
+		"info":        header(func(b []byte) { binary.LittleEndian.PutUint32(b[36:], maxInfo+1) }),
+		"info huge":   header(func(b []byte) { binary.LittleEndian.PutUint32(b[36:], 1<<32-1) }),
+		"info short":  header(func(b []byte) { binary.LittleEndian.PutUint32(b[36:], 100) }),
+		"reserved":    header(func(b []byte) { b[47] = 1 }),
+		"size":        header(func(b []byte) { b[31] = 0x80 }),
+		"not greeted": nil,
+		"half":        header(func([]byte) {})[:20],
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range 50 {
@@ -292,10 +286,12 @@ func TestHostileHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := writeFrame(raw, frame{typ: frameHello}, nil); err != nil {
+		if data == nil {
+			data = header(func([]byte) {})
+		} else if err := writeFrame(raw, frame{typ: frameHello}, nil); err != nil {
 			t.Fatal(err)
 		}
-		m, _, err := Accept(plugin, nil, 0)
+		m, err := NewMapper(plugin, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -421,14 +417,6 @@ func TestSilentPlugin(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), "50ms") {
 		t.Errorf("no deadline in %q", err)
-	}
-	host, plugin, err = NewSocketPair()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer host.Close()
-	if _, _, err = Accept(plugin, nil, 50*time.Millisecond); err == nil {
-		t.Error("accepted without a greeting")
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/weir-zk/weir/sdk/errs"
 )
@@ -19,6 +18,7 @@ const maxHandles = 1 << 16
 // keeps both until the host releases them. All methods are safe for concurrent use.
 type Mapper struct {
 	conn *net.UnixConn
+	info []byte
 
 	mu      sync.RWMutex
 	entries map[Handle]*entry
@@ -36,52 +36,24 @@ type entry struct {
 
 var _ Resolver = (*Mapper)(nil)
 
-// Accept takes over f, the socket that the plugin inherited, waits for the host's greeting (at most wait, DefaultDeadline
-// when 0) and answers it with info. The caller then runs Serve.
-func Accept(f *os.File, info []byte, wait time.Duration) (*Mapper, []byte, error) {
+// NewMapper takes over f, the socket that the plugin inherited. info answers the host's greeting, at most 4,096 bytes.
+// The caller then runs Serve.
+func NewMapper(f *os.File, info []byte) (*Mapper, error) {
+	if len(info) > maxInfo {
+		_ = f.Close()
+		return nil, errs.New(errs.InvalidArgument, "open hand-over socket", "%d bytes of info, at most %d", len(info), maxInfo)
+	}
 	conn, err := unixConn(f)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if wait <= 0 {
-		wait = DefaultDeadline
-	}
-	m := &Mapper{conn: conn, entries: map[Handle]*entry{}}
-	hello, err := m.greet(info, wait)
-	if err != nil {
-		_ = conn.Close()
-		return nil, nil, errs.Wrap(err, "accept hand-over socket")
-	}
-	return m, hello.info, nil
-}
-
-func (m *Mapper) greet(info []byte, wait time.Duration) (frame, error) {
-	if len(info) > maxInfo {
-		return frame{}, errs.New(errs.InvalidArgument, "greet host", "%d bytes of info, at most %d", len(info), maxInfo)
-	}
-	if err := m.conn.SetDeadline(time.Now().Add(wait)); err != nil {
-		return frame{}, err
-	}
-	hello, file, err := readFrame(m.conn)
-	if file != nil {
-		_ = file.Close()
-	}
-	if err != nil {
-		return frame{}, err
-	}
-	if hello.typ != frameHello {
-		return frame{}, malformed("message of type %d instead of the greeting", hello.typ)
-	}
-	if err := writeFrame(m.conn, frame{typ: frameHelloAck, seq: hello.seq, info: info}, nil); err != nil {
-		return frame{}, err
-	}
-	return hello, m.conn.SetDeadline(time.Time{})
+	return &Mapper{conn: conn, info: info, entries: map[Handle]*entry{}}, nil
 }
 
 // Serve answers the host until it closes its end (nil), the Mapper is closed (nil), or the connection fails.
 func (m *Mapper) Serve() error {
 	defer func() { _ = m.conn.Close() }()
-	for {
+	for greeted := false; ; greeted = true {
 		f, file, err := readFrame(m.conn)
 		if err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
@@ -90,12 +62,20 @@ func (m *Mapper) Serve() error {
 			return errs.Wrap(err, "serve hand-over socket")
 		}
 		answer := frame{typ: frameAck, seq: f.seq, handle: f.handle}
-		switch f.typ {
-		case frameSend:
+		switch {
+		case !greeted:
+			if file != nil {
+				_ = file.Close()
+			}
+			if f.typ != frameHello {
+				return malformed("message of type %d in place of the greeting", f.typ)
+			}
+			answer.typ, answer.info = frameHelloAck, m.info
+		case f.typ == frameSend:
 			if err = m.take(f, file); err != nil {
 				_ = file.Close()
 			}
-		case frameRelease:
+		case f.typ == frameRelease:
 			err = m.release(f.handle)
 		default:
 			return malformed("message of type %d from the host", f.typ)

@@ -229,7 +229,7 @@ func parseRights(oob []byte) (fds []int, err error) {
 }
 
 // NewSocketPair makes the two ends of a hand-over socket, both closed on exec: the first for Connect, the second for a
-// child process (exec.Cmd.ExtraFiles) that calls Accept.
+// child process (exec.Cmd.ExtraFiles) that calls NewMapper.
 func NewSocketPair() (host, plugin *os.File, err error) {
 	fds, err := socketPair()
 	if err != nil {
