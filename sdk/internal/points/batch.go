@@ -13,26 +13,26 @@ import (
 
 // The batch check of subgroup membership.
 //
-// One round puts every point into one of B buckets, drawn uniformly and independently, and adds up each bucket. The round passes when
-// every bucket's sum is in the subgroup G of order r. If a point P is outside G, fix the buckets of all the others: then the sums without P
-// are fixed modulo G, and since P is not 0 modulo G at most one bucket of P makes all sums vanish modulo G (two such buckets
-// would need the other points of one to be both -P and 0). So a round misses with probability at most 1/B, whatever the order of
-// P: small factors of the cofactor (3, 11, ...) do not matter, as they would with random multipliers and one sum. k independent rounds
-// miss with probability at most B^-k <= 2^-64, for each list, over the draw alone. The draw comes from crypto/rand, after the
-// points are fixed.
+// One round puts every point into one of B = 2^b buckets by b random bits and adds up each bucket. For each of the b bits, the sum over the
+// buckets whose number has that bit is tested for membership in the subgroup G of order r: a sum over a random half of the
+// points. If a point P is outside G, fix everything but P's bucket: of the two values of a bit at most one puts that bit's sum into G, since
+// the two sums differ by P. The bits are independent, so a round misses with probability at most 2^-b, whatever the order of P: small
+// factors of the cofactor (3, 11, ...) do not matter, as they would with random multipliers and one sum. k independent rounds miss with
+// probability at most 2^-bk <= 2^-64, for each list, over the draw alone. The draw comes from crypto/rand, after the points are
+// fixed. (Random subset test with buckets: Bellare, Garay, Rabin, "Fast Batch Verification for Modular Exponentiation and Digital
+// Signatures", EUROCRYPT 1998.)
 //
-// Cost: k additions a point, in affine form with shared inversions, and k B single checks in all, against some 130
-// doublings a point one by one. The idea of random buckets: Bellare, Garay, Rabin, "Fast Batch Verification for Modular Exponentiation and
-// Digital Signatures", EUROCRYPT 1998 (bucket test).
+// Cost: k additions a point, in affine form with shared inversions, and for each list 2 k B additions and b k single tests, against
+// some 130 doublings a point one by one.
 //
 // Neither curve has points of order two (both cofactors are odd), so that the doublings below always exist.
 
 // plan is the number of buckets and rounds of a list of n points; rounds 0 means one by one.
 func plan(n int) (logB, rounds int) {
 	switch {
-	case n < 1<<12:
+	case n < 1<<9:
 		return 0, 0
-	case n < 1<<17:
+	case n < 1<<15:
 		return 8, 8
 	default:
 		return 11, 6
@@ -201,16 +201,30 @@ func (c *Checker[E, P]) Bad() error {
 	if c.rounds == 0 {
 		return c.direct
 	}
-	for _, sums := range c.sums {
-		err := c.one(sums)
-		if _, bad := err.(*BadPoint); bad {
-			return &BadPoint{Index: -1, What: notInSubgroup}
-		}
-		if err != nil {
-			return err
+	var tests []affine[E]
+	var s adder[E, P]
+	for k := range c.sums {
+		sums := append([]affine[E](nil), c.sums[k]...)
+		for half := len(sums) / 2; half > 0; half /= 2 {
+			low, high := sums[:half], sums[half:2*half]
+			for i := range low {
+				s.push(&low[i], &high[i], &low[i])
+			}
+			s.flush()
+			for n := half; n > 1; n /= 2 {
+				for j := 0; j < n; j += 2 {
+					s.push(&high[j], &high[j+1], &high[j/2])
+				}
+				s.flush()
+			}
+			tests = append(tests, high[0])
 		}
 	}
-	return nil
+	err := c.one(tests)
+	if _, bad := err.(*BadPoint); bad {
+		return &BadPoint{Index: -1, What: notInSubgroup}
+	}
+	return err
 }
 
 // adder adds pairs of affine points, batchPairs of them with one inversion (Montgomery's trick). Infinity is (0, 0).
