@@ -12,8 +12,8 @@
 //
 // A circuit is a small description, not a table: its rows and its witness are
 // generated again, in the same order, each time they are asked for. Writing a
-// circuit of 2^22 rows therefore takes some kilobytes of memory, and the price is
-// a second walk over the rows to learn the size of the section that holds them.
+// circuit of 2^22 rows therefore takes about one MiB of memory, and the price is a
+// second walk over the rows to learn the size of the section that holds them.
 // The same description with the same seed gives the same bytes on every machine.
 //
 // Seeds choose test data. Nothing here is secret, and nothing here may be used
