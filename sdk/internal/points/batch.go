@@ -32,7 +32,7 @@ func plan(n int) (logB, rounds int) {
 	switch {
 	case n < 1<<9:
 		return 0, 0
-	case n < 1<<15:
+	case n < 1<<14:
 		return 8, 8
 	default:
 		return 11, 6
