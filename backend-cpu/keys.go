@@ -1,0 +1,162 @@
+package cpu
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
+
+	"github.com/weir-zk/weir/sdk/contract"
+	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
+)
+
+// section names the point vectors of a key.
+type section int
+
+const (
+	sectionA section = iota
+	sectionB1
+	sectionB2
+	sectionK
+	sectionH
+)
+
+// key is a key that is loaded, or being loaded. Fields but users are fixed once ready is closed.
+type key struct {
+	id    string
+	ready chan struct{}
+	err   error // of the load
+
+	pk       *groth16.ProvingKey
+	domain   *domain
+	resident int64
+	release  func(section) // gives a mapped section's pages back; nil: nothing is mapped
+	close    func() error
+
+	users int // proofs at work; guarded by Backend.mu
+}
+
+// LoadKey implements contract.Prover. Calls that ask for one id at the same time share one load; a failed load leaves nothing behind.
+func (b *Backend) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*contract.LoadedKey, error) {
+	const op = "load key"
+	if req.KeyID == "" {
+		return nil, errs.New(errs.InvalidArgument, op, "no key id")
+	}
+	start := time.Now()
+	for {
+		b.mu.Lock()
+		k, there := b.keys[req.KeyID]
+		if !there {
+			k = &key{id: req.KeyID, ready: make(chan struct{})}
+			b.keys[req.KeyID] = k
+		}
+		b.mu.Unlock()
+		if !there {
+			k.err = b.open(ctx, k, req)
+			if k.err != nil {
+				b.mu.Lock()
+				delete(b.keys, k.id)
+				b.mu.Unlock()
+			}
+			close(k.ready)
+		}
+		select {
+		case <-k.ready:
+		case <-ctx.Done():
+			return nil, errs.Wrap(ctx.Err(), op)
+		}
+		switch {
+		case k.err == nil:
+			return &contract.LoadedKey{Shape: k.pk.Shape, ResidentBytes: k.resident, Elapsed: time.Since(start)}, nil
+		case there && errs.Is(k.err, errs.Canceled) && ctx.Err() == nil:
+			continue // the one who loaded gave up, this caller did not
+		}
+		return nil, errs.Wrap(k.err, op)
+	}
+}
+
+// UnloadKey implements contract.Prover.
+func (b *Backend) UnloadKey(_ context.Context, id string) error {
+	b.mu.Lock()
+	k, ok := b.keys[id]
+	if !ok {
+		b.mu.Unlock()
+		return nil
+	}
+	select {
+	case <-k.ready:
+	default:
+		b.mu.Unlock()
+		return inUse(id, "it is being loaded")
+	}
+	if k.users > 0 {
+		b.mu.Unlock()
+		return inUse(id, "a proof uses it")
+	}
+	delete(b.keys, id)
+	b.mu.Unlock()
+	if k.close != nil {
+		return errs.Wrap(k.close(), "unload key")
+	}
+	return nil
+}
+
+func inUse(id, why string) error {
+	e := errs.New(errs.Unavailable, "unload key", "key %s cannot be unloaded now: %s", id, why)
+	e.Retryable = true
+	return e
+}
+
+// acquire takes a reference to a loaded key.
+func (b *Backend) acquire(id string) (*key, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k, ok := b.keys[id]; ok {
+		select {
+		case <-k.ready:
+			k.users++
+			return k, nil
+		default:
+		}
+	}
+	return nil, errs.New(errs.NotFound, "prove", "key %s is not loaded", id)
+}
+
+func (b *Backend) release(k *key) {
+	b.mu.Lock()
+	k.users--
+	b.mu.Unlock()
+}
+
+// adopt makes a key ready that is in memory already.
+func (k *key) adopt(pk *groth16.ProvingKey, mapped bool) {
+	k.pk, k.domain, k.resident = pk, newDomain(pk.LogDomain), residentBytes(&pk.Shape, mapped)
+}
+
+const (
+	g1Bytes = int64(unsafe.Sizeof(bls.G1Affine{}))
+	g2Bytes = int64(unsafe.Sizeof(bls.G2Affine{}))
+)
+
+func residentBytes(s *groth16.Shape, mapped bool) int64 {
+	total := 2*int64((s.NbWires+63)/64*8) + int64(s.DomainSize())*128
+	if !mapped {
+		total += g1Bytes*int64(s.NbA+s.NbB+s.NbPrivate()+s.NbH) + g2Bytes*int64(s.NbB)
+	}
+	return total
+}
+
+func scratchBytes(s *groth16.Shape, tasks int) int64 {
+	return 64 << 20
+}
+
+func (b *Backend) open(ctx context.Context, k *key, req *contract.LoadKeyRequest) error {
+	return errs.New(errs.Unsupported, "open key", "no reader")
+}
+
+// MakeKey implements contract.KeyMaker.
+func (b *Backend) MakeKey(ctx context.Context, req *contract.MakeKeyRequest, progress func(stage string, fraction float64)) (*contract.LoadedKey, error) {
+	return nil, errs.New(errs.Unsupported, "make key", "no writer")
+}
