@@ -1,0 +1,347 @@
+package msm
+
+import (
+	"context"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-zk/weir/backend-cpu/internal/affine"
+)
+
+// sum adds up the terms over the given points, chunk by chunk.
+func (e engine[P, J]) sum(ctx context.Context, points []P, t terms, tasks int) (J, error) {
+	total := e.infinity()
+	if tasks <= 0 {
+		tasks = runtime.GOMAXPROCS(0)
+	}
+	if t.n == 0 {
+		return total, ctx.Err()
+	}
+	c := e.newChunk(e.plan(min(t.n, MaxChunk), tasks))
+	for lo := 0; lo < t.n; lo += MaxChunk {
+		part, err := c.sum(ctx, points, t, lo, min(lo+MaxChunk, t.n))
+		if err != nil {
+			return total, err
+		}
+		e.add(&total, &part)
+	}
+	return total, nil
+}
+
+// plan says how a chunk of n terms is cut and what memory that takes.
+type plan struct {
+	window
+	n       int
+	teams   int // teams work on windows of their own,
+	members int // the members of a team on one window together
+	block   int // terms that a member takes at a time; their points should lie in the outer cache
+	parts   int // the buckets are cut in parts, which a member adds to one after the other
+	low     int // log2 of the buckets in a part
+	lines   int // lines of the weighted sum, see reduce
+}
+
+const (
+	minShared = 1 << 14 // terms from which on the tasks share each window
+	minBlock  = 1 << 12
+	maxBlock  = 1 << 16 // 6 MiB of G1 points
+)
+
+func (e engine[P, J]) plan(n, tasks int) plan {
+	if tasks <= 0 {
+		tasks = runtime.GOMAXPROCS(0)
+	}
+	p := plan{window: chooseWindow(n), n: n, teams: tasks, members: 1}
+	if n >= minShared {
+		p.members = min(tasks, maxInner)
+		p.teams = (tasks + p.members - 1) / p.members
+	}
+	p.teams = min(p.teams, p.count)
+	p.block = min(n, maxBlock, max(minBlock, n/(4*p.members)))
+	e.cut(&p)
+	return p
+}
+
+// cut chooses the parts and lines of a plan.
+func (e engine[P, J]) cut(p *plan) {
+	p.parts = 1
+	for p.parts < p.buckets() && p.block/p.parts > e.batch() {
+		p.parts *= 2
+	}
+	p.low = bits.Len(uint(p.buckets()/p.parts)) - 1
+	p.lines = 1
+	for p.lines < p.members*e.batch()/2 && p.lines*4 < p.buckets() {
+		p.lines *= 2
+	}
+}
+
+// pieceSize is the most terms that a member adds up at once. A part of a block is half as large, at most, where scalars are uniform.
+func (e engine[P, J]) pieceSize() int { return 2 * e.batch() }
+
+func (e engine[P, J]) scratch(n, tasks int) int64 {
+	if n <= 0 {
+		return 0
+	}
+	p := e.plan(min(n, MaxChunk), tasks)
+	pt, s, b := e.pointBytes(), e.pieceSize(), 1<<p.low
+	member := 8*p.block + 4*p.parts + s*(pt+4) + max(s, b)*8 + b*(4+4+4+pt) + e.batch()*e.kernelBytes()
+	team := pt*p.buckets() + 8*p.parts + p.lines*(4*pt+16) + p.members*member
+	return int64(p.n)*36 + int64(p.teams)*int64(team)
+}
+
+// ScratchG1 is the memory in bytes that G1 allocates for n terms and the given tasks: 36 bytes a term of a chunk, 96 bytes for each
+// bucket of each window that is in work at once, and some 800 KiB a task.
+func ScratchG1(n, tasks int) int64 { return newEngineG1().scratch(n, tasks) }
+
+// ScratchG2 is ScratchG1 for the other group, with 192 bytes a bucket.
+func ScratchG2(n, tasks int) int64 { return newEngineG2().scratch(n, tasks) }
+
+// chunk is the memory in which chunks of up to n terms are summed.
+type chunk[P, J any] struct {
+	engine[P, J]
+	plan
+	scalars []recoded
+	base    []uint32 // index of each term's point
+	team    []*team[P, J]
+}
+
+// team is the memory in which one window at a time is summed.
+type team[P, J any] struct {
+	engine[P, J]
+	plan
+	bucket  []P
+	locks   []sync.Mutex // one a part of the buckets
+	line    []P          // for each line, sum; then for each line, weighted sum
+	addend  []P          // what is added to line in a step
+	pairs   []affine.Pair
+	members []member[P]
+}
+
+// member is the memory of one goroutine.
+type member[P any] struct {
+	k     affine.Kernel[P]
+	order []uint64 // the terms of a block that have a digit, sorted by part, see entry
+	ends  []uint32 // for each part, where it ends in order
+	work  []P      // points of a piece in the order of their buckets
+	idx   []uint32 // their indices
+	count []uint32 // for each bucket of a part, its terms in a piece; then where they begin
+	lens  []uint32 // length of each run of points with the same bucket
+	ids   []uint32 // its bucket
+	sums  []P      // new values of the buckets
+	pairs []affine.Pair
+}
+
+// entry is a term in a window: the number of its bucket in its part (32 bits), the sign and the index of its point (32 bits).
+func entry(bucket, point, neg uint32) uint64 { return uint64(bucket)<<32 | uint64(point|neg<<31) }
+
+func (e engine[P, J]) newChunk(p plan) *chunk[P, J] {
+	c := &chunk[P, J]{engine: e, plan: p, scalars: make([]recoded, p.n), base: make([]uint32, p.n)}
+	for range p.teams {
+		c.team = append(c.team, e.newTeam(p))
+	}
+	return c
+}
+
+func (e engine[P, J]) newTeam(p plan) *team[P, J] {
+	t := &team[P, J]{
+		engine: e,
+		plan:   p,
+		bucket: make([]P, p.buckets()),
+		locks:  make([]sync.Mutex, p.parts),
+		line:   make([]P, 2*p.lines),
+		addend: make([]P, 2*p.lines),
+		pairs:  make([]affine.Pair, 2*p.lines),
+	}
+	affine.Identity(t.pairs)
+	s, b := e.pieceSize(), 1<<p.low
+	for range p.members {
+		t.members = append(t.members, member[P]{
+			k: e.kernel(e.batch()), order: make([]uint64, p.block), ends: make([]uint32, p.parts),
+			work: make([]P, s), idx: make([]uint32, s), pairs: make([]affine.Pair, max(s, b)),
+			count: make([]uint32, b), lens: make([]uint32, b), ids: make([]uint32, b), sums: make([]P, b),
+		})
+	}
+	return t
+}
+
+// sum adds up terms lo to hi.
+func (c *chunk[P, J]) sum(ctx context.Context, points []P, t terms, lo, hi int) (J, error) {
+	total := c.infinity()
+	n := hi - lo
+	tasks := c.teams * c.plan.members
+	parallel(tasks, func(k int) {
+		from, to := share(n, tasks, k)
+		for i := from; i < to; i++ {
+			s, at := t.at(lo + i)
+			c.scalars[i], c.base[i] = c.recode(s), at
+		}
+	})
+	values := make([]J, c.count)
+	var next atomic.Int64
+	parallel(c.teams, func(k int) {
+		for ctx.Err() == nil {
+			w := int(next.Add(1)) - 1
+			if w >= c.count {
+				return
+			}
+			values[w] = c.team[k].value(ctx, points, c.scalars[:n], c.base[:n], c.reader(w))
+		}
+	})
+	if err := ctx.Err(); err != nil {
+		return total, err
+	}
+	for w := c.count - 1; w >= 0; w-- {
+		for range c.c {
+			c.double(&total)
+		}
+		c.add(&total, &values[w])
+	}
+	return total, nil
+}
+
+// value returns the value of one window. What it returns when ctx ends is of no use.
+func (t *team[P, J]) value(ctx context.Context, points []P, scalars []recoded, base []uint32, r reader) J {
+	clear(t.bucket)
+	var next atomic.Int64
+	var filled atomic.Bool
+	parallel(len(t.members), func(id int) {
+		m := &t.members[id]
+		for ctx.Err() == nil {
+			lo := (int(next.Add(1)) - 1) * t.block
+			if lo >= len(scalars) {
+				return
+			}
+			hi := min(lo+t.block, len(scalars))
+			if m.sort(scalars[lo:hi], base[lo:hi], r, t.low) == 0 {
+				continue
+			}
+			filled.Store(true)
+			for i := range t.parts { // every member begins elsewhere, so that locks are free
+				t.addPart(m, points, (i+id*t.parts/len(t.members))%t.parts)
+			}
+		}
+	})
+	if !filled.Load() {
+		return t.infinity()
+	}
+	return t.reduce(ctx)
+}
+
+// sort puts the terms that have a digit in the order of their parts and returns their number. There are so few parts that what is written to all
+// of them stays in the inner caches; the rest of the sorting is done part by part.
+func (m *member[P]) sort(scalars []recoded, base []uint32, r reader, low int) int {
+	clear(m.ends)
+	for i := range scalars {
+		if d, _ := r.digit(&scalars[i]); d != 0 {
+			m.ends[(d-1)>>low]++
+		}
+	}
+	at := uint32(0)
+	for p, n := range m.ends {
+		m.ends[p], at = at, at+n
+	}
+	if at == 0 {
+		return 0
+	}
+	mask := uint32(1)<<low - 1
+	for i := range scalars {
+		if d, neg := r.digit(&scalars[i]); d != 0 {
+			to := &m.ends[(d-1)>>low]
+			m.order[*to] = entry((d-1)&mask, base[i], neg)
+			*to++
+		}
+	}
+	return int(at)
+}
+
+// addPart adds the terms of one part of a block to the buckets.
+func (t *team[P, J]) addPart(m *member[P], points []P, part int) {
+	lo, hi := 0, int(m.ends[part])
+	if part > 0 {
+		lo = int(m.ends[part-1])
+	}
+	bucket := t.bucket[part<<t.low:][:1<<t.low]
+	for ; lo < hi; lo += t.pieceSize() {
+		order := m.order[lo:min(lo+t.pieceSize(), hi)]
+		runs := m.sortPiece(order)
+		work := m.work[:len(order)]
+		m.k.Gather(work, points, m.idx[:len(order)])
+		affine.SumRuns(m.k, work, m.lens[:runs], m.pairs)
+		for i, b := range m.ids[:runs] {
+			m.pairs[i] = affine.Pair{A: uint32(i), B: b}
+		}
+		t.locks[part].Lock()
+		m.k.Add(m.sums, work, bucket, m.pairs[:runs])
+		for i, b := range m.ids[:runs] {
+			bucket[b] = m.sums[i]
+		}
+		t.locks[part].Unlock()
+	}
+}
+
+// sortPiece writes the points of a piece to idx in the order of their buckets, and lengths and buckets of the runs to lens and ids.
+func (m *member[P]) sortPiece(order []uint64) (runs int) {
+	clear(m.count)
+	for _, e := range order {
+		m.count[e>>32]++
+	}
+	at := uint32(0)
+	for b, c := range m.count {
+		if c != 0 {
+			m.lens[runs], m.ids[runs] = c, uint32(b)
+			runs++
+		}
+		m.count[b], at = at, at+c
+	}
+	for _, e := range order {
+		to := &m.count[e>>32]
+		m.idx[*to] = uint32(e)
+		*to++
+	}
+	return runs
+}
+
+// reduce returns the sum of (b+1) * bucket[b]. The buckets are cut in lines of equal length. In each line, from its end, S += bucket and T
+// += S give its sum and its weighted sum; all lines go in step, so that the additions of a step are one batch. Then
+// the total is sum(T) + length * sum(line number * S).
+func (t *team[P, J]) reduce(ctx context.Context) J {
+	var zero P
+	length := len(t.bucket) / t.lines
+	parallel(min(len(t.members), t.lines), func(m int) {
+		lo, hi := share(t.lines, min(len(t.members), t.lines), m)
+		n := hi - lo
+		k := t.members[m].k
+		line, addend, pairs := t.line[2*lo:2*hi], t.addend[2*lo:2*hi], t.pairs[:2*n]
+		for i := range line {
+			line[i] = zero
+		}
+		for j := length - 1; j >= 0 && ctx.Err() == nil; j-- {
+			for i := range n {
+				addend[i] = t.bucket[(lo+i)*length+j]
+			}
+			copy(addend[n:], line[:n]) // T takes the S of the step before
+			k.Add(line, line, addend, pairs)
+		}
+		copy(addend[n:], line[:n])
+		k.Add(line[n:], line[n:], addend[n:], pairs[:n])
+		// move the sums of line i to t.line[2*i], t.line[2*i+1] by way of addend
+		for i := range n {
+			addend[2*i], addend[2*i+1] = line[i], line[n+i]
+		}
+		copy(line, addend)
+	})
+	total, weighted, running := t.infinity(), t.infinity(), t.infinity()
+	for i := t.lines - 1; i >= 0; i-- {
+		t.addAffine(&total, &t.line[2*i+1])
+		if i > 0 {
+			t.addAffine(&running, &t.line[2*i])
+			t.add(&weighted, &running)
+		}
+	}
+	for l := length; l > 1; l /= 2 {
+		t.double(&weighted)
+	}
+	t.add(&total, &weighted)
+	return total
+}
