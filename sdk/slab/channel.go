@@ -85,6 +85,16 @@ func (c *Channel) Release(h Handle) error {
 	return nil
 }
 
+// SetDeadline changes how long each later exchange may take (DefaultDeadline when 0).
+func (c *Channel) SetDeadline(d time.Duration) {
+	if d <= 0 {
+		d = DefaultDeadline
+	}
+	c.mu.Lock()
+	c.deadline = d
+	c.mu.Unlock()
+}
+
 // Holds reports whether the plugin has h.
 func (c *Channel) Holds(h Handle) bool {
 	c.state.Lock()
