@@ -75,7 +75,9 @@ func newBench(t testing.TB, opts Options) *bench {
 // put makes a key in memory known under an id.
 func (b *bench) put(id string, pk *groth16.ProvingKey) {
 	k := &key{id: id, ready: make(chan struct{})}
-	k.adopt(pk, false)
+	if err := k.adopt(pk, false); err != nil {
+		b.t.Fatal(err)
+	}
 	close(k.ready)
 	b.mu.Lock()
 	b.keys[id] = k

@@ -7,6 +7,7 @@ import (
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 
+	"github.com/weir-zk/weir/backend-cpu/msm"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
@@ -31,6 +32,9 @@ type key struct {
 
 	pk       *groth16.ProvingKey
 	domain   *domain
+	aWires   *msm.Wires // whose points A holds
+	bWires   *msm.Wires
+	kWires   *msm.Wires
 	resident int64
 	release  func(section) // gives a mapped section's pages back; nil: nothing is mapped
 	close    func() error
@@ -130,9 +134,19 @@ func (b *Backend) release(k *key) {
 	b.mu.Unlock()
 }
 
-// adopt makes a key ready that is in memory already.
-func (k *key) adopt(pk *groth16.ProvingKey, mapped bool) {
+// adopt takes the key over and makes what proofs need of it.
+func (k *key) adopt(pk *groth16.ProvingKey, mapped bool) (err error) {
+	if k.aWires, err = msm.NewWires(pk.AWires, pk.NbWires); err != nil {
+		return err
+	}
+	if k.bWires, err = msm.NewWires(pk.BWires, pk.NbWires); err != nil {
+		return err
+	}
+	if k.kWires, err = msm.WiresFrom(pk.NbPublic+1, pk.NbWires); err != nil {
+		return err
+	}
 	k.pk, k.domain, k.resident = pk, newDomain(pk.LogDomain), residentBytes(&pk.Shape, mapped)
+	return nil
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/backend-cpu/msm"
 	"github.com/weir-zk/weir/sdk/assignment"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -180,53 +181,10 @@ func (p *proof) consume(ctx context.Context) error {
 		return err
 	}
 	return p.stage("msm-h", func() (err error) {
-		p.hSum, err = sumG1(ctx, pk.H, p.a[:pk.NbH], p.tasks)
+		p.hSum, err = msm.G1(ctx, pk.H, p.a[:pk.NbH], p.tasks)
 		p.drop(sectionH)
 		return err
 	})
-}
-
-// sums does all that needs the witness only.
-func (p *proof) sums(ctx context.Context) error {
-	pk := p.key.pk
-	for _, s := range []struct {
-		name string
-		sec  section
-		f    func() error
-	}{
-		{"msm-a", sectionA, func() (err error) {
-			p.aSum, err = sumG1(ctx, pk.A, selected(p.w, pk.AWires, pk.NbA), p.tasks)
-			return err
-		}},
-		{"msm-b1", sectionB1, func() (err error) {
-			p.b1Sum, err = sumG1(ctx, pk.B1, selected(p.w, pk.BWires, pk.NbB), p.tasks)
-			return err
-		}},
-		{"msm-b2", sectionB2, func() (err error) {
-			p.b2Sum, err = sumG2(ctx, pk.B2, selected(p.w, pk.BWires, pk.NbB), p.tasks)
-			return err
-		}},
-		{"msm-k", sectionK, func() (err error) {
-			scalars := make([]fr.Element, 0, pk.NbPrivate())
-			for i := pk.NbPublic + 1; i < pk.NbWires; i++ {
-				scalars = append(scalars, p.w.At(i))
-			}
-			p.kSum, err = sumG1(ctx, pk.K, scalars, p.tasks)
-			return err
-		}},
-	} {
-		if err := p.stage(s.name, s.f); err != nil {
-			return err
-		}
-		p.drop(s.sec)
-	}
-	return nil
-}
-
-func (p *proof) drop(s section) {
-	if p.releasePages && p.key.release != nil {
-		p.key.release(s)
-	}
 }
 
 // assemble puts the sums together.

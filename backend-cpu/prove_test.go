@@ -312,7 +312,7 @@ func TestEventsComeInOrder(t *testing.T) {
 	if err := v.Verify(&p, in.public()); err != nil {
 		t.Error(err)
 	}
-	if len(out.Times) != 6 {
+	if len(out.Times) != 7 {
 		t.Errorf("stages %v", out.Times)
 	}
 }

@@ -3,57 +3,48 @@ package cpu
 import (
 	"context"
 
-	"github.com/consensys/gnark-crypto/ecc"
-	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
-	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
-
-	"github.com/weir-zk/weir/sdk/assignment"
-	"github.com/weir-zk/weir/sdk/errs"
-	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/backend-cpu/msm"
 )
 
-// chunkPoints is how many points a sum takes at a time; cancellation is looked at between.
-const chunkPoints = 1 << 18
-
-func sumG1(ctx context.Context, points []bls.G1Affine, scalars []fr.Element, tasks int) (bls.G1Jac, error) {
-	var total bls.G1Jac
-	for lo := 0; lo < len(points); lo += chunkPoints {
-		if err := ctx.Err(); err != nil {
-			return total, err
-		}
-		hi := min(len(points), lo+chunkPoints)
-		var part bls.G1Jac
-		if _, err := part.MultiExp(points[lo:hi], scalars[lo:hi], ecc.MultiExpConfig{NbTasks: tasks}); err != nil {
-			return total, &errs.Error{Class: errs.Internal, Op: "sum points", Err: err}
-		}
-		total.AddAssign(&part)
+// sums does all that needs the witness only: the sums over A, B1, B2 and K. The witness is sorted once by what its values cost.
+func (p *proof) sums(ctx context.Context) error {
+	pk, w := p.key.pk, (*msm.Witness)(nil)
+	if err := p.stage("classify", func() error { w = msm.Classify(p.w); return ctx.Err() }); err != nil {
+		return err
 	}
-	return total, ctx.Err()
+	for _, s := range []struct {
+		name string
+		of   section
+		sum  func() error
+	}{
+		{"msm-a", sectionA, func() (err error) {
+			p.aSum, err = msm.WitnessG1(ctx, pk.A, p.key.aWires, w, p.tasks)
+			return err
+		}},
+		{"msm-b1", sectionB1, func() (err error) {
+			p.b1Sum, err = msm.WitnessG1(ctx, pk.B1, p.key.bWires, w, p.tasks)
+			return err
+		}},
+		{"msm-b2", sectionB2, func() (err error) {
+			p.b2Sum, err = msm.WitnessG2(ctx, pk.B2, p.key.bWires, w, p.tasks)
+			return err
+		}},
+		{"msm-k", sectionK, func() (err error) {
+			p.kSum, err = msm.WitnessG1(ctx, pk.K, p.key.kWires, w, p.tasks)
+			return err
+		}},
+	} {
+		if err := p.stage(s.name, s.sum); err != nil {
+			return err
+		}
+		p.drop(s.of)
+	}
+	return nil
 }
 
-func sumG2(ctx context.Context, points []bls.G2Affine, scalars []fr.Element, tasks int) (bls.G2Jac, error) {
-	var total bls.G2Jac
-	for lo := 0; lo < len(points); lo += chunkPoints {
-		if err := ctx.Err(); err != nil {
-			return total, err
-		}
-		hi := min(len(points), lo+chunkPoints)
-		var part bls.G2Jac
-		if _, err := part.MultiExp(points[lo:hi], scalars[lo:hi], ecc.MultiExpConfig{NbTasks: tasks}); err != nil {
-			return total, &errs.Error{Class: errs.Internal, Op: "sum points", Err: err}
-		}
-		total.AddAssign(&part)
+// drop gives the pages of a section back when its sum is done.
+func (p *proof) drop(s section) {
+	if p.releasePages && p.key.release != nil {
+		p.key.release(s)
 	}
-	return total, ctx.Err()
-}
-
-// selected is the values of the wires in set, ascending.
-func selected(w *assignment.Vector, set groth16.Bitmap, count int) []fr.Element {
-	out := make([]fr.Element, 0, count)
-	for i := range w.Len() {
-		if set.Has(i) {
-			out = append(out, w.At(i))
-		}
-	}
-	return out
 }
