@@ -173,12 +173,7 @@ func (v *Vector) At(i int) fr.Element {
 		}
 		return fr.Element{}
 	}
-	r := int(v.rank[i/block])
-	for k := (i / block) * (block / 64); k < w; k++ {
-		r += bits.OnesCount64(^v.isBit[k])
-	}
-	r += bits.OnesCount64(^v.isBit[w] & (1<<s - 1))
-	return v.list[r]
+	return v.list[ListIndex(v.isBit, v.rank, uint32(i))]
 }
 
 // Public copies variables 1..n: the public inputs.
@@ -259,7 +254,7 @@ func (w *Builder) Append(x *fr.Element) error {
 		}
 	}
 	if w.listed >= len(w.all) {
-		return errs.Mismatch(errs.Exhausted, "witness buffer", "listed values", fmt.Sprintf("at most %d", len(w.all)), "more")
+		return w.noRoom()
 	}
 	w.all[w.listed] = *x
 	w.listed++

@@ -3,6 +3,7 @@ package r1cs
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -20,81 +21,75 @@ const chunkRows = 1 << 13
 // order.Position(i, N), then come the extra rows of the public inputs, all else is zero. c may be nil. Without C rows c gets
 // a*b, which is the same for a satisfying assignment.
 //
-// In the compact form bits are looked up, not multiplied: a row of bits with coefficients one costs additions only.
+// In the compact form bits are looked up, not multiplied, and a row of bits with small coefficients is summed in a machine word: see dotCompact.
 func (s *System) Evaluate(ctx context.Context, w *assignment.Vector, order groth16.RowOrder, a, b, c []fr.Element, tasks int) error {
-	n := len(a)
-	if n == 0 || n&(n-1) != 0 || len(b) != n || (c != nil && len(c) != n) || s.NbConstraints()+s.NbPublic+1 > n {
-		return errs.Mismatch(errs.Internal, "evaluate", "buffers", fmt.Sprintf("three of one power of two >= %d", s.NbConstraints()+s.NbPublic+1), fmt.Sprintf("%d, %d, %d", len(a), len(b), len(c)))
+	_, err := s.evaluate(ctx, w, order, a, b, c, tasks, false)
+	return err
+}
+
+// EvaluateChecked is Evaluate and Check in one pass over the matrices, at the price of one multiplication a row whose A and B are neither zero nor one.
+// A violation ends the pass early and leaves the buffers unfinished. It needs C rows.
+func (s *System) EvaluateChecked(ctx context.Context, w *assignment.Vector, order groth16.RowOrder, a, b, c []fr.Element, tasks int) (*Violation, error) {
+	if !s.HasC {
+		return nil, errNoC()
 	}
-	if w.Len() != s.NbWires {
-		return errs.Mismatch(errs.InvalidFile, "evaluate", "witness", fmt.Sprintf("%d values", s.NbWires), w.Len()).WithHint("the witness belongs to another circuit")
+	return s.evaluate(ctx, w, order, a, b, c, tasks, true)
+}
+
+func (s *System) evaluate(ctx context.Context, w *assignment.Vector, order groth16.RowOrder, a, b, c []fr.Element, tasks int, check bool) (*Violation, error) {
+	n, rows := len(a), s.NbConstraints()
+	if n == 0 || n&(n-1) != 0 || len(b) != n || (c != nil && len(c) != n) || rows+s.NbPublic+1 > n {
+		return nil, errs.Mismatch(errs.Internal, "evaluate", "buffers", fmt.Sprintf("three of one power of two >= %d", rows+s.NbPublic+1), fmt.Sprintf("%d, %d, %d", len(a), len(b), len(c)))
 	}
-	used := s.NbConstraints() + s.NbPublic + 1
-	if order == groth16.RowsSeven {
-		clear(a[used:])
-		clear(b[s.NbConstraints():])
-		if c != nil {
-			clear(c[s.NbConstraints():])
+	e, err := s.newEvaluator("evaluate", w)
+	if err != nil {
+		return nil, err
+	}
+	first := newFirstRow()
+	var zero fr.Element
+	// The rows beyond the constraints are part of the chunks, so that zeroing a half empty domain is shared out too.
+	err = eachChunk(ctx, n, tasks, func(lo, hi int) error {
+		if int64(lo) > first.Load() {
+			return nil
 		}
-	} else {
-		clear(a)
-		clear(b)
-		clear(c)
-	}
-	get := reader(w)
-	err := s.eachChunk(ctx, tasks, func(lo, hi int) error {
-		for i := lo; i < hi; i++ {
+		for i := lo; i < min(hi, rows); i++ {
 			p := order.Position(uint64(i), uint64(n))
-			s.dot(&s.A, i, get, &a[p])
-			s.dot(&s.B, i, get, &b[p])
-			if c == nil {
-				continue
+			e.dot(&s.A, i, &a[p])
+			e.dot(&s.B, i, &b[p])
+			switch {
+			case c == nil && !check:
+			case !s.HasC:
+				mul(&c[p], &a[p], &b[p])
+			default:
+				var ci fr.Element
+				e.dot(&s.C, i, &ci)
+				if c != nil {
+					c[p] = ci
+				}
+				if check && !isProduct(&ci, &a[p], &b[p]) {
+					first.lower(int64(i))
+					return nil
+				}
 			}
-			if s.HasC {
-				s.dot(&s.C, i, get, &c[p])
+		}
+		for i := max(lo, rows); i < hi; i++ {
+			p := order.Position(uint64(i), uint64(n))
+			if i <= rows+s.NbPublic {
+				a[p] = w.At(i - rows)
 			} else {
-				c[p].Mul(&a[p], &b[p])
+				a[p] = zero
+			}
+			b[p] = zero
+			if c != nil {
+				c[p] = zero
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i := 0; i <= s.NbPublic; i++ {
-		a[order.Position(uint64(s.NbConstraints()+i), uint64(n))] = w.At(i)
-	}
-	return nil
-}
-
-// reader is w.At without the copy of the form test in the dense case.
-func reader(w *assignment.Vector) func(i uint32) fr.Element {
-	if w.Form() == assignment.Dense {
-		list := w.List()
-		return func(i uint32) fr.Element { return list[i] }
-	}
-	return func(i uint32) fr.Element { return w.At(int(i)) }
-}
-
-func (s *System) dot(m *Matrix, row int, get func(uint32) fr.Element, out *fr.Element) {
-	wire, coeff := m.Row(row)
-	var acc fr.Element
-	for k, w := range wire {
-		x := get(w)
-		if x.IsZero() {
-			continue
-		}
-		switch {
-		case coeff[k] == 0: // the dictionary starts with 1
-			acc.Add(&acc, &x)
-		case x.IsOne():
-			acc.Add(&acc, &s.Coeffs[coeff[k]])
-		default:
-			x.Mul(&x, &s.Coeffs[coeff[k]])
-			acc.Add(&acc, &x)
-		}
-	}
-	*out = acc
+	return e.violation(first), nil
 }
 
 // Violation is the first row that an assignment does not satisfy, with its three values.
@@ -103,34 +98,32 @@ type Violation struct {
 	A, B, C fr.Element
 }
 
+func errNoC() error {
+	return errs.New(errs.Unsupported, "check witness", "the constraint system has no C rows").WithHint("give the .r1cs with --circuit")
+}
+
 // Check returns the first row that w does not satisfy, nil if there is none. It needs C rows.
 func (s *System) Check(ctx context.Context, w *assignment.Vector, tasks int) (*Violation, error) {
 	if !s.HasC {
-		return nil, errs.New(errs.Unsupported, "check witness", "the constraint system has no C rows").WithHint("give the .r1cs with --circuit")
+		return nil, errNoC()
 	}
-	if w.Len() != s.NbWires {
-		return nil, errs.Mismatch(errs.InvalidFile, "check witness", "length", fmt.Sprintf("%d values", s.NbWires), w.Len()).WithHint("the witness belongs to another circuit")
+	e, err := s.newEvaluator("check witness", w)
+	if err != nil {
+		return nil, err
 	}
-	get := reader(w)
-	var first atomic.Int64
-	first.Store(int64(s.NbConstraints()))
-	err := s.eachChunk(ctx, tasks, func(lo, hi int) error {
+	first := newFirstRow()
+	err = eachChunk(ctx, s.NbConstraints(), tasks, func(lo, hi int) error {
 		if int64(lo) > first.Load() {
 			return nil
 		}
 		for i := lo; i < hi; i++ {
 			var a, b, c fr.Element
-			s.dot(&s.A, i, get, &a)
-			s.dot(&s.B, i, get, &b)
-			s.dot(&s.C, i, get, &c)
-			a.Mul(&a, &b)
-			if !a.Equal(&c) {
-				for {
-					old := first.Load()
-					if int64(i) >= old || first.CompareAndSwap(old, int64(i)) {
-						return nil
-					}
-				}
+			e.dot(&s.A, i, &a)
+			e.dot(&s.B, i, &b)
+			e.dot(&s.C, i, &c)
+			if !isProduct(&c, &a, &b) {
+				first.lower(int64(i))
+				return nil
 			}
 		}
 		return nil
@@ -138,26 +131,226 @@ func (s *System) Check(ctx context.Context, w *assignment.Vector, tasks int) (*V
 	if err != nil {
 		return nil, err
 	}
-	i := int(first.Load())
-	if i == s.NbConstraints() {
-		return nil, nil
-	}
-	v := &Violation{Row: i}
-	s.dot(&s.A, i, get, &v.A)
-	s.dot(&s.B, i, get, &v.B)
-	s.dot(&s.C, i, get, &v.C)
-	return v, nil
+	return e.violation(first), nil
 }
 
-// eachChunk runs f over the rows in chunks, tasks at a time, and stops early when ctx ends or f fails.
-func (s *System) eachChunk(ctx context.Context, tasks int, f func(lo, hi int) error) error {
-	n := s.NbConstraints()
+// firstRow is the lowest row seen so far, by all workers.
+type firstRow struct{ atomic.Int64 }
+
+func newFirstRow() *firstRow {
+	f := &firstRow{}
+	f.Store(math.MaxInt64)
+	return f
+}
+
+func (f *firstRow) lower(i int64) {
+	for {
+		old := f.Load()
+		if i >= old || f.CompareAndSwap(old, i) {
+			return
+		}
+	}
+}
+
+// mul is z = x*y, with short ways for the factors that rows of bits have.
+func mul(z, x, y *fr.Element) {
+	switch {
+	case x.IsZero() || y.IsZero():
+		z.SetZero()
+	case x.IsOne():
+		*z = *y
+	case y.IsOne():
+		*z = *x
+	default:
+		z.Mul(x, y)
+	}
+}
+
+func isProduct(z, x, y *fr.Element) bool {
+	var p fr.Element
+	mul(&p, x, y)
+	return p.Equal(z)
+}
+
+// Small coefficients are summed as machine words. A row's sum stays below 2^63 as long as the row has at most 2^(62-smallBits) terms.
+const (
+	smallBits = 40
+	maxSmall  = 1 << smallBits
+	notSmall  = int64(-1) << 63
+	longRow   = 1 << (62 - smallBits)
+)
+
+// smallTable holds the field elements of -smallTableHalf to smallTableHalf: the sums that most rows of bits have.
+const smallTableHalf = 128
+
+// evaluator is what the rows of one evaluation have in common. Read only while it runs.
+type evaluator struct {
+	s            *System
+	w            *assignment.Vector
+	list         []fr.Element // dense: all values; compact: those that are not bits
+	isBit, value []uint64     // nil for the dense form
+	rank         []uint32
+	small        []int64 // [len(s.Coeffs)] the coefficient as an integer, or notSmall
+	table        [2*smallTableHalf + 1]fr.Element
+}
+
+func (s *System) newEvaluator(op string, w *assignment.Vector) (*evaluator, error) {
+	if w.Len() != s.NbWires {
+		return nil, errs.Mismatch(errs.InvalidFile, op, "witness", fmt.Sprintf("%d values", s.NbWires), w.Len()).WithHint("the witness belongs to another circuit")
+	}
+	e := &evaluator{s: s, w: w, list: w.List()}
+	e.small = smallValues(s.Coeffs)
+	if w.Form() == assignment.Compact {
+		e.isBit, e.value = w.Bits()
+		e.rank = w.Ranks()
+		for i := range e.table {
+			e.table[i].SetInt64(int64(i) - smallTableHalf)
+		}
+	}
+	return e, nil
+}
+
+// smallValues costs at most two conversions a coefficient: never more than multiplying each of them once.
+func smallValues(coeffs []fr.Element) []int64 {
+	out := make([]int64, len(coeffs))
+	for i := range coeffs {
+		out[i] = notSmall
+		if v := coeffs[i].Bits(); v[1]|v[2]|v[3] == 0 && v[0] <= maxSmall {
+			out[i] = int64(v[0])
+			continue
+		}
+		var neg fr.Element
+		neg.Neg(&coeffs[i])
+		if v := neg.Bits(); v[1]|v[2]|v[3] == 0 && v[0] <= maxSmall {
+			out[i] = -int64(v[0])
+		}
+	}
+	return out
+}
+
+func (e *evaluator) dot(m *Matrix, row int, out *fr.Element) {
+	if e.isBit != nil {
+		e.dotCompact(m, row, out)
+	} else {
+		e.dotDense(m, row, out)
+	}
+}
+
+func (e *evaluator) dotDense(m *Matrix, row int, out *fr.Element) {
+	wire, coeff := m.Row(row)
+	coeff = coeff[:len(wire)]
+	var acc, t fr.Element
+	for k, w := range wire {
+		x := &e.list[w]
+		if x.IsZero() {
+			continue
+		}
+		switch c := coeff[k]; {
+		case e.small[c] == 1:
+			acc.Add(&acc, x)
+		case e.small[c] == -1:
+			acc.Sub(&acc, x)
+		case x.IsOne():
+			acc.Add(&acc, &e.s.Coeffs[c])
+		default:
+			t.Mul(x, &e.s.Coeffs[c])
+			acc.Add(&acc, &t)
+		}
+	}
+	*out = acc
+}
+
+// dotCompact sums bits with small coefficients in n, everything else in acc. Most rows of a bit circuit end with acc zero and n in the
+// table, and have then cost no field operation at all.
+func (e *evaluator) dotCompact(m *Matrix, row int, out *fr.Element) {
+	wire, coeff := m.Row(row)
+	coeff = coeff[:len(wire)]
+	if len(wire) > longRow {
+		e.dotLong(wire, coeff, out)
+		return
+	}
+	var n int64
+	var acc, t fr.Element
+	plain := true
+	for k, w := range wire {
+		word, bit, c := w>>6, w&63, coeff[k]
+		small := e.small[c]
+		if e.isBit[word]>>bit&1 == 1 {
+			on := e.value[word] >> bit & 1
+			if small != notSmall {
+				n += small & -int64(on)
+			} else if on == 1 {
+				acc.Add(&acc, &e.s.Coeffs[c])
+				plain = false
+			}
+			continue
+		}
+		plain = false
+		x := e.listed(w)
+		switch small {
+		case 1:
+			acc.Add(&acc, x)
+		case -1:
+			acc.Sub(&acc, x)
+		default:
+			t.Mul(x, &e.s.Coeffs[c])
+			acc.Add(&acc, &t)
+		}
+	}
+	if n >= -smallTableHalf && n <= smallTableHalf {
+		if plain {
+			*out = e.table[n+smallTableHalf]
+			return
+		}
+		if n != 0 {
+			acc.Add(&acc, &e.table[n+smallTableHalf])
+		}
+		*out = acc
+		return
+	}
+	t.SetInt64(n)
+	out.Add(&acc, &t)
+}
+
+// listed is the value of wire w, which is not a bit.
+func (e *evaluator) listed(w uint32) *fr.Element {
+	return &e.list[assignment.ListIndex(e.isBit, e.rank, w)]
+}
+
+// dotLong is the plain way: for rows whose sum of small coefficients might leave a machine word.
+func (e *evaluator) dotLong(wire, coeff []uint32, out *fr.Element) {
+	var acc fr.Element
+	for k, w := range wire {
+		x := e.w.At(int(w))
+		if !x.IsZero() {
+			x.Mul(&x, &e.s.Coeffs[coeff[k]])
+			acc.Add(&acc, &x)
+		}
+	}
+	*out = acc
+}
+
+// violation is nil when no row was found.
+func (e *evaluator) violation(first *firstRow) *Violation {
+	if first.Load() == math.MaxInt64 {
+		return nil
+	}
+	i := int(first.Load())
+	v := &Violation{Row: i}
+	e.dot(&e.s.A, i, &v.A)
+	e.dot(&e.s.B, i, &v.B)
+	e.dot(&e.s.C, i, &v.C)
+	return v
+}
+
+// eachChunk runs f over 0..n-1 in chunks, tasks at a time, and stops early when ctx ends or f fails.
+func eachChunk(ctx context.Context, n, tasks int, f func(lo, hi int) error) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	var once sync.Once
 	var failed error
 	var stop atomic.Bool
-	for range max(1, tasks) {
+	for range max(1, min(tasks, (n+chunkRows-1)/chunkRows)) {
 		wg.Go(func() {
 			for !stop.Load() {
 				lo := int(next.Add(chunkRows)) - chunkRows
