@@ -73,7 +73,7 @@ func testProofs(t *testing.T, s *Subject) {
 // At EvaluationsConsumed the host gives a, b and c to the next partition: whatever is in them from then on must not matter.
 func testEarlyFree(t *testing.T, s *Subject) {
 	for _, l := range layouts[:2] {
-		j := newJob(t, s, "early free "+l.name, 5, 900, 3, l.rows, l.h)
+		j := newJob(t, s, "early free "+l.name, 5, 500, 3, l.rows, l.h)
 		j.load(t, s)
 		b := j.fill(t, s, j.circuit.W, assignment.Compact)
 		proof, err := j.prove(t, t.Context(), s, b, func(e contract.ProveEvent) {
@@ -133,7 +133,7 @@ func testRandomness(t *testing.T, s *Subject) {
 
 // Cancel at every event: the error says canceled, the buffers are free at once, the next proof is right.
 func testCancel(t *testing.T, s *Subject) {
-	j := newJob(t, s, "cancel", 7, 900, 2, groth16.RowsSeven, groth16.HMonomial)
+	j := newJob(t, s, "cancel", 7, 500, 2, groth16.RowsSeven, groth16.HMonomial)
 	j.load(t, s)
 	for _, at := range []contract.ProveEvent{0, contract.Accepted, contract.EvaluationsConsumed, contract.DeviceDone} {
 		ctx, cancel := context.WithCancel(t.Context())
