@@ -2,7 +2,6 @@ package msm
 
 import (
 	"context"
-	"math/rand/v2"
 	"runtime"
 	"syscall"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc"
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
-	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 )
 
 // g1Points returns n distinct points without a known relation that a test could trip over.
@@ -38,22 +36,6 @@ func g2Points(n int) []bls12381.G2Affine {
 			acc.DoubleAssign()
 		}
 		acc.AddAssign(&g)
-	}
-	return out
-}
-
-func randomScalars(n int, seed uint64) []fr.Element {
-	rng := rand.New(rand.NewPCG(seed, 2))
-	out := make([]fr.Element, n)
-	for i := range out {
-		var b [48]byte
-		for j := 0; j < len(b); j += 8 {
-			v := rng.Uint64()
-			for k := range 8 {
-				b[j+k] = byte(v >> (8 * k))
-			}
-		}
-		out[i].SetBytes(b[:])
 	}
 	return out
 }

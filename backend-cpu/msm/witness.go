@@ -198,7 +198,7 @@ func (e engine[P, J]) witness(ctx context.Context, points []P, wires *Wires, w *
 // signs adds the points of the ones and subtracts those of the minus ones. Each task adds to a batch of running sums side by side, one
 // inversion for all of them, and folds them up in the end.
 func (e engine[P, J]) signs(ctx context.Context, points []P, wires *Wires, w *Witness, tasks int) J {
-	const blockWords = 1024
+	const blockWords = 128
 	blocks := (len(w.one) + blockWords - 1) / blockWords
 	tasks = min(tasks, blocks)
 	sums := make([]P, tasks)
