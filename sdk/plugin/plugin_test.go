@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -257,14 +258,23 @@ func (s *server) sum(_ context.Context, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, errs.ToStatus(err)
 	}
-	n := runtime.GOMAXPROCS(0)
-	sums := make([]uint64, n)
+	return []byte(strconv.FormatUint(sumParallel(words), 10)), nil
+}
+
+func sumParallel(words []uint64) uint64 {
+	const parts = 64 // more than threads: a busy machine does not run them evenly
+	sums := make([]uint64, parts)
+	var next atomic.Int64
 	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { sums[i] = sumWords(words[len(words)*i/n : len(words)*(i+1)/n]) })
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < parts; i = int(next.Add(1)) - 1 {
+				sums[i] = sumWords(words[len(words)*i/parts : len(words)*(i+1)/parts])
+			}
+		})
 	}
 	wg.Wait()
-	return []byte(strconv.FormatUint(sumWords(sums), 10)), nil
+	return sumWords(sums)
 }
 
 func sumWords(w []uint64) uint64 {
