@@ -165,12 +165,3 @@ func residentBytes(s *groth16.Shape, mapped bool) int64 {
 func scratchBytes(s *groth16.Shape, tasks int) int64 {
 	return 64 << 20
 }
-
-func (b *Backend) open(ctx context.Context, k *key, req *contract.LoadKeyRequest) error {
-	return errs.New(errs.Unsupported, "open key", "no reader")
-}
-
-// MakeKey implements contract.KeyMaker.
-func (b *Backend) MakeKey(ctx context.Context, req *contract.MakeKeyRequest, progress func(stage string, fraction float64)) (*contract.LoadedKey, error) {
-	return nil, errs.New(errs.Unsupported, "make key", "no writer")
-}

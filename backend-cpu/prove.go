@@ -60,6 +60,9 @@ func (b *Backend) Prove(ctx context.Context, req *contract.ProveRequest, event f
 	}
 	event(contract.DeviceDone)
 	out := p.assemble().Bytes()
+	if err := ctx.Err(); err != nil { // nobody waits for it: the answer to a cancel is an error at every stage
+		return nil, errs.Wrap(err, op)
+	}
 	return &contract.Proof{Bytes: out[:], Times: p.times}, nil
 }
 
