@@ -154,24 +154,30 @@ func BenchmarkDataPlane(b *testing.B) {
 			}
 			b.SetBytes(c.size)
 			b.ResetTimer()
+			best := time.Hour
 			for b.Loop() {
+				start := time.Now()
 				if got := mustCall(b, p, "Sum", ref); got != sum {
 					b.Fatalf("sum %s, want %s", got, sum)
 				}
+				best = min(best, time.Since(start))
 			}
 			b.StopTimer()
+			b.ReportMetric(float64(best.Nanoseconds()), "best-ns/op")
 			if c.size >= 1<<30 { // the same sum without any plugin: what the memory of this machine allows now
 				words, err := slab.View[uint64](buf.Bytes())
 				if err != nil {
 					b.Fatal(err)
 				}
-				start := time.Now()
+				best := time.Hour
 				for range b.N {
+					start := time.Now()
 					if sumParallel(words) != want {
 						b.Fatal("another sum")
 					}
+					best = min(best, time.Since(start))
 				}
-				b.ReportMetric(float64(time.Since(start).Nanoseconds())/float64(b.N), "in-process-ns/op")
+				b.ReportMetric(float64(best.Nanoseconds()), "best-in-process-ns/op")
 			}
 			_ = buf.Free()
 			_ = pool.Close()
