@@ -7,6 +7,9 @@ import (
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
+// testRandomnessEnv tells a built-in backend to accept fixed randomness. Only the engine sets it, for Config.TestRandomness.
+const testRandomnessEnv = "WEIR_INSECURE_TEST_RANDOMNESS"
+
 // builtin is a plugin inside this executable.
 type builtin struct {
 	name  string

@@ -2,38 +2,341 @@ package host
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
 
+	"github.com/weir-zk/weir/host/internal/live"
+	"github.com/weir-zk/weir/host/ledger"
+	"github.com/weir-zk/weir/host/memlimit"
+	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/slab"
 )
 
 // Engine runs jobs. Methods are safe for concurrent use.
 type Engine struct {
-	cfg Config
+	cfg      Config
+	deps     deps
+	pool     *slab.Pool
+	ledger   *ledger.Ledger
+	gauges   gauges
+	keys     *keyStore
+	backends []*backend
+	fronts   []*front
+
+	mu       sync.Mutex
+	closing  bool
+	jobs     map[string]*run // running
+	kept     map[string]*run // finished well, for repeated ids
+	keptIDs  []string        // oldest first
+	accepted int             // partitions accepted and not finished
+	order    uint64
+	idle     *sync.Cond // jobs may have become empty
+
+	closeOnce sync.Once
+	closeErr  error
 }
 
-// New starts an engine. Plugin processes are started when they are first needed.
-func New(ctx context.Context, cfg Config) (*Engine, error) {
+// deps is what a test may put in the place of the real thing.
+type deps struct {
+	readKey     func(*os.File) (*keyHeader, error)
+	newVerifier func(*groth16.VerifyingKey) (verifier, error)
+}
+
+func realDeps() deps {
+	return deps{readKey: readKeyHeader, newVerifier: func(vk *groth16.VerifyingKey) (verifier, error) { return groth16.NewVerifier(vk) }}
+}
+
+// New starts an engine. Plugin processes are started when they are first needed. The end of ctx does not end the engine: see Close.
+func New(ctx context.Context, cfg Config) (*Engine, error) { return newEngine(ctx, cfg, realDeps()) }
+
+func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	if err := cfg.EnsureDefaults().Validate(); err != nil {
 		return nil, err
 	}
-	return &Engine{cfg: cfg}, nil
+	budget, from := cfg.MemoryBudget, "from the configuration"
+	if budget == 0 {
+		limit, err := memlimit.Auto()
+		if err != nil {
+			return nil, err
+		}
+		budget, from = limit.Bytes, limit.String()
+	}
+	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}}
+	e.idle = sync.NewCond(&e.mu)
+	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget})
+	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers,
+		Idle: func() int64 { return e.pool.Stats().IdleBytes }, Trim: func(keep int64) { e.pool.Trim(keep) }})
+	e.keys = newKeyStore(e)
+	for _, c := range cfg.Backends {
+		src, tenant, err := proverSource(e, c)
+		if err != nil {
+			return nil, errors.Join(err, e.Close(ctx))
+		}
+		e.backends = append(e.backends, &backend{name: c.Name, tenant: tenant, prover: live.NewProver(src, e.pool)})
+	}
+	for _, c := range cfg.Synthesizers {
+		src, tenant, err := synthesizerSource(e, c)
+		if err != nil {
+			return nil, errors.Join(err, e.Close(ctx))
+		}
+		e.fronts = append(e.fronts, &front{name: c.Name, tenant: tenant, synth: live.NewSynthesizer(src, e.pool)})
+	}
+	cfg.Logger.Debug("engine started", "budget", ledger.Size(budget).String(), "budget_from", from, "partition_workers", cfg.PartitionWorkers, "threads", cfg.Threads)
+	return e, nil
 }
 
 // Config is the configuration in force, defaults filled in.
 func (e *Engine) Config() Config { return e.cfg }
 
-// Prove runs a job to its end. The end of ctx cancels it, unless somebody else waits for the same job.
+// threads of one synthesis of a job with so many partitions: those that run at once share them.
+func (e *Engine) threads(partitions int) int {
+	return max(1, e.cfg.Threads/min(partitions, e.cfg.PartitionWorkers))
+}
+
+// Prove runs a job to its end. When ctx ends, the job is canceled unless somebody else waits for it, and Prove returns when everything the job held
+// has been given back. Errors: errs.Conflict for an id in use with other content; errs.Exhausted, with the numbers, for a job that can never fit;
+// errs.InvalidProof when no backend made a proof that verifies; errs.Unavailable while the engine closes; and what files, synthesizers and backends report.
 func (e *Engine) Prove(ctx context.Context, job *Job) (*Result, error) {
-	return nil, errs.New(errs.Unavailable, "prove", "not built yet")
+	for {
+		r, err := e.submit(ctx, job)
+		if err != nil {
+			return nil, err
+		}
+		if r.id == "" { // wait: the same id is being given up
+			select {
+			case <-r.done:
+				continue
+			case <-ctx.Done():
+				return nil, errs.Wrap(ctx.Err(), "prove")
+			}
+		}
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			e.detach(r, ctx.Err())
+			return nil, errs.Wrap(ctx.Err(), "job "+r.id)
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		return r.copyResult(), nil
+	}
 }
 
-// Setup makes a development key.
-func (e *Engine) Setup(ctx context.Context, job *SetupJob) (*SetupResult, error) {
-	return nil, errs.New(errs.Unavailable, "setup", "not built yet")
+// submit starts a job, or attaches to the one that runs or ran already under this id.
+func (e *Engine) submit(ctx context.Context, job *Job) (*run, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, errs.Wrap(err, "prove")
+	}
+	if e.isClosing() { // before any file is opened
+		return nil, errDraining()
+	}
+	in, err := openJob(e.pool, job)
+	if err != nil {
+		return nil, err
+	}
+	if job.InsecureTestRandomness != nil && !e.cfg.TestRandomness {
+		err = errs.New(errs.InvalidArgument, "job", "fixed randomness: a proof made so is not zero-knowledge").WithHint("start the engine with the test option if this is a test")
+	}
+	r := &run{e: e, job: *job, in: in, done: make(chan struct{}), callers: 1, begin: e.cfg.Clock.Now()}
+	if err == nil {
+		r.keyFile, r.keyID, err = openInput("key", job.Key)
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.close())
+	}
+	r.content = in.content(job, r.keyID)
+	r.id = job.ID
+
+	started, other, err := e.enter(r)
+	if !started {
+		_ = r.keyFile.Close()
+		return other, errors.Join(err, in.close())
+	}
+	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	r.stop = stop
+	var noDeadline func() bool
+	if !job.Deadline.IsZero() {
+		noDeadline = e.cfg.Clock.AfterFunc(job.Deadline.Sub(e.cfg.Clock.Now()), func() {
+			stop(&errs.Error{Class: errs.Deadline, Op: "job " + r.id, Found: "its deadline has passed", Err: context.DeadlineExceeded})
+		})
+	}
+	close(r.started)
+	e.cfg.Listener.job(JobInfo{Job: r.id, State: "accepted", Partitions: len(job.Partitions)})
+	go func() {
+		r.execute(base)
+		if noDeadline != nil {
+			noDeadline()
+		}
+		stop(nil)
+		e.leave(r)
+	}()
+	return r, nil
 }
 
-// Report is the account now.
-func (e *Engine) Report() Report { return Report{} }
+// enter puts r among the running jobs (started), or finds the job to wait for: other with an id is attached to, other without one is only waited for.
+func (e *Engine) enter(r *run) (started bool, other *run, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return false, nil, errDraining()
+	}
+	for r.id == "" {
+		var b [8]byte
+		rand.Read(b[:])
+		id := "job-" + hex.EncodeToString(b[:])
+		if e.jobs[id] == nil && e.kept[id] == nil {
+			r.id = id
+		}
+	}
+	for _, o := range []*run{e.jobs[r.id], e.kept[r.id]} {
+		switch {
+		case o == nil:
+		case o.content != r.content:
+			return false, nil, errs.New(errs.Conflict, "job "+r.id, "the id is in use for a job with other content").WithHint("use another id; a repeated job must have the same files and options")
+		case o.stopped:
+			return false, &run{done: o.done}, nil
+		default:
+			o.callers++
+			e.cfg.Listener.job(JobInfo{Job: r.id, State: "attached", Partitions: len(o.job.Partitions)})
+			return false, o, nil
+		}
+	}
+	if n := e.accepted + len(r.job.Partitions); n > e.cfg.MaxPartitions {
+		return false, nil, &errs.Error{Class: errs.Unavailable, Op: "job " + r.id, Expected: fmt.Sprintf("at most %d partitions in work", e.cfg.MaxPartitions), Found: fmt.Sprint(n), Retryable: true, Hint: "try again later"}
+	}
+	e.accepted += len(r.job.Partitions)
+	e.order++
+	r.order = e.order
+	r.started = make(chan struct{})
+	e.jobs[r.id] = r
+	return true, r, nil
+}
 
-// Close refuses new jobs, lets those that run finish, and stops the plugins. When ctx ends, what still runs is canceled.
-func (e *Engine) Close(ctx context.Context) error { return nil }
+// leave takes a finished job out, and remembers it if it went well.
+func (e *Engine) leave(r *run) {
+	state := "done"
+	if r.err != nil {
+		state = "failed"
+	}
+	e.cfg.Listener.job(JobInfo{Job: r.id, State: state, Partitions: len(r.job.Partitions), Err: r.err, Elapsed: e.cfg.Clock.Now().Sub(r.begin)})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.jobs, r.id)
+	e.accepted -= len(r.job.Partitions)
+	if r.err == nil && e.cfg.KeepResults > 0 {
+		e.kept[r.id] = r
+		e.keptIDs = append(e.keptIDs, r.id)
+		if len(e.keptIDs) > e.cfg.KeepResults {
+			delete(e.kept, e.keptIDs[0])
+			e.keptIDs = e.keptIDs[1:]
+		}
+	}
+	close(r.done)
+	e.idle.Broadcast()
+}
+
+// detach is a caller that waits no longer. The last one takes the job with it, and sees it end.
+func (e *Engine) detach(r *run, cause error) {
+	e.mu.Lock()
+	r.callers--
+	last := r.callers == 0
+	if last {
+		r.stopped = true
+	}
+	e.mu.Unlock()
+	if last {
+		<-r.started
+		r.stop(cause)
+		<-r.done
+	}
+}
+
+func (e *Engine) isClosing() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closing
+}
+
+func errDraining() error {
+	return &errs.Error{Class: errs.Unavailable, Op: "prove", Found: "the engine is closing and takes no new jobs", Retryable: true}
+}
+
+// Close refuses new jobs, lets those that run finish, and stops the plugins. When ctx ends, what still runs is canceled. It returns when nothing is
+// left; an error of class Internal says that something was not given back.
+func (e *Engine) Close(ctx context.Context) error {
+	e.closeOnce.Do(func() { e.closeErr = e.close(ctx) })
+	return e.closeErr
+}
+
+func (e *Engine) close(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, r := range e.jobs {
+			r.stopped = true
+			go func() {
+				<-r.started
+				r.stop(&errs.Error{Class: errs.Unavailable, Op: "job " + r.id, Found: "given up: the engine was closed", Retryable: true})
+			}()
+		}
+	})
+	defer stop()
+	e.mu.Lock()
+	e.closing = true
+	for len(e.jobs) > 0 {
+		e.idle.Wait()
+	}
+	e.mu.Unlock()
+
+	var all []error
+	e.keys.closeAll()
+	// The plugins have nothing left to do; their own deadlines bound this.
+	ctx = context.WithoutCancel(ctx)
+	for _, b := range e.backends {
+		all = append(all, b.prover.Close(ctx))
+	}
+	for _, f := range e.fronts {
+		all = append(all, f.synth.Shutdown(ctx))
+	}
+	if s := e.ledger.Stats(); s.Total != 0 || s.PermitsUsed != 0 || s.Grants != 0 || s.Waiting != 0 {
+		all = append(all, errs.New(errs.Internal, "close engine", "not given back: %v; %d permits, %d grants, %d waiting", s.Reserved.String(), s.PermitsUsed, s.Grants, s.Waiting))
+	}
+	e.gauges.mu.Lock()
+	if now := e.gauges.now; now != (Gauges{}) {
+		all = append(all, errs.New(errs.Internal, "close engine", "gauges are not zero: %+v", now))
+	}
+	e.gauges.mu.Unlock()
+	all = append(all, e.pool.Close())
+	return errors.Join(all...)
+}
+
+// proverSource and synthesizerSource choose between code in this process and a plugin process. A plugin that is not part of weir is a tenant of its own:
+// buffers it has seen serve no other plugin.
+func proverSource(e *Engine, c BackendConfig) (live.Source[contract.Prover], string, error) {
+	if c.New == nil {
+		return remoteProver(e, c)
+	}
+	p, err := c.New(e.pool)
+	if err != nil {
+		return nil, "", errs.Wrap(err, "backend "+c.Name)
+	}
+	return live.Static(p), "", nil
+}
+
+func synthesizerSource(e *Engine, c SynthesizerConfig) (live.Source[contract.Synthesizer], string, error) {
+	if c.New == nil {
+		return remoteSynthesizer(e, c)
+	}
+	s, err := c.New(e.pool)
+	if err != nil {
+		return nil, "", errs.Wrap(err, "synthesizer "+c.Name)
+	}
+	return live.Static(s), "", nil
+}

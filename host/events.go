@@ -34,6 +34,19 @@ type Gauges struct {
 	Est     int64 // bytes of live buffers, as taken from the pool
 }
 
+func (g *Gauges) add(d *Gauges) {
+	g.Synth += d.Synth
+	g.Provers += d.Provers
+	g.Aux += d.Aux
+	g.Shells += d.Shells
+	g.Pending += d.Pending
+	g.Est += d.Est
+}
+
+func (g *Gauges) sub(d *Gauges) {
+	g.add(&Gauges{-d.Synth, -d.Provers, -d.Aux, -d.Shells, -d.Pending, -d.Est})
+}
+
 // BuffersInfo is one change.
 type BuffersInfo struct {
 	Event     BufferEvent
@@ -65,7 +78,7 @@ type TimelineInfo struct {
 // JobInfo is a job that was accepted or has ended.
 type JobInfo struct {
 	Job        string
-	State      string // "accepted", "attached", "opened", "done", "failed"
+	State      string // "accepted", "attached", "opened", "running" (one more partition is done), "done", "failed"
 	Partitions int    // known from "opened" on
 	Done       int    // partitions with a verified proof
 	Err        error

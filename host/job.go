@@ -84,15 +84,15 @@ type PartitionReport struct {
 	NbPublic      int
 	WitnessBytes  int64
 
-	Admission  time.Duration // waiting for permit, bytes and key
-	KeyLoad    time.Duration // loading the key, when this partition had to
-	Synthesis  time.Duration
-	Queue      time.Duration // waiting for a lane
-	Consume    time.Duration // prove start to evaluations consumed
-	OnDevice   time.Duration // evaluations consumed to device done
-	Finish     time.Duration // device done to proof
-	Verify     time.Duration
-	Total      time.Duration // from submission
+	Admission time.Duration // waiting for permit, bytes and key
+	KeyLoad   time.Duration // loading the key, when this partition had to
+	Synthesis time.Duration
+	Queue     time.Duration // waiting for a lane
+	Consume   time.Duration // prove start to evaluations consumed
+	OnDevice  time.Duration // evaluations consumed to device done
+	Finish    time.Duration // device done to proof
+	Verify    time.Duration
+	Total     time.Duration // from submission
 
 	Steps []contract.StageTime // as the backend reports them
 }

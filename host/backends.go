@@ -1,0 +1,191 @@
+package host
+
+import (
+	"context"
+	"sync"
+
+	"github.com/weir-zk/weir/host/internal/live"
+	"github.com/weir-zk/weir/sdk/contract"
+	"github.com/weir-zk/weir/sdk/errs"
+)
+
+// backend is one configured prover: its lanes, its queue, and how far it is trusted.
+type backend struct {
+	name   string
+	tenant string // of buffers: empty for plugins of our own
+	prover *live.Prover
+
+	mu          sync.Mutex
+	info        *contract.ProverInfo // from the first Describe on
+	queue       *laneQueue
+	wrong       int // wrong proofs that were certainly the backend's fault
+	quarantined bool
+}
+
+// describe asks once who the backend is; the answer sets the number of lanes.
+func (e *Engine) describe(ctx context.Context, b *backend) (*contract.ProverInfo, error) {
+	b.mu.Lock()
+	info := b.info
+	b.mu.Unlock()
+	if info != nil {
+		return info, nil
+	}
+	info, err := b.prover.Describe(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.cfg.Listener.backend(BackendInfo{Backend: b.name, State: "down", Err: err})
+		}
+		return nil, errs.Wrap(err, "backend "+b.name)
+	}
+	b.mu.Lock()
+	first := b.info == nil
+	if first {
+		b.info = info
+		b.queue = newLaneQueue(max(1, info.Lanes), max(e.cfg.Lookahead, e.cfg.PartitionWorkers))
+	}
+	info = b.info
+	b.mu.Unlock()
+	if first {
+		e.cfg.Listener.backend(BackendInfo{Backend: b.name, Device: info.Device, DeviceID: info.DeviceID, State: "up"})
+	}
+	return info, nil
+}
+
+// candidates are the backends a job may use, in the order of preference. A job that names one gets no other.
+func (e *Engine) candidates(job *Job) ([]*backend, error) {
+	if job.Backend != "" {
+		for _, b := range e.backends {
+			if b.name == job.Backend {
+				return []*backend{b}, nil
+			}
+		}
+		return nil, errs.New(errs.NotFound, "choose backend", "no backend is called %q", job.Backend).WithHint("the configuration defines: %v", names(e.backends, func(b *backend) string { return b.name }))
+	}
+	var out []*backend
+	for _, b := range e.backends {
+		if b.name == e.cfg.Backend {
+			out = append([]*backend{b}, out...)
+		} else {
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
+
+// pick chooses the first candidate that is well. Those in avoid come last: they failed this partition before, but a lone backend gets another
+// chance.
+func (e *Engine) pick(ctx context.Context, candidates []*backend, avoid map[*backend]bool) (*backend, error) {
+	var first error
+	for _, again := range []bool{false, true} {
+		for _, b := range candidates {
+			if avoid[b] != again {
+				continue
+			}
+			if err := b.refused(); err != nil {
+				first = either(first, err)
+				continue
+			}
+			if _, err := e.describe(ctx, b); err != nil {
+				if ctx.Err() != nil {
+					return nil, err
+				}
+				first = either(first, err)
+				continue
+			}
+			return b, nil
+		}
+	}
+	return nil, first
+}
+
+func either(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func (b *backend) refused() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.quarantined {
+		return nil
+	}
+	e := errs.New(errs.Unavailable, "backend "+b.name, "quarantined after %d wrong proofs", b.wrong)
+	if b.info != nil {
+		e.Where = b.info.Device
+	}
+	return e.WithHint("the device may be faulty (memory errors, overclocking); test it, then restart")
+}
+
+// blame counts a wrong proof that was certainly the backend's fault.
+func (e *Engine) blame(b *backend, cause error) {
+	b.mu.Lock()
+	b.wrong++
+	became := !b.quarantined && b.wrong >= e.cfg.QuarantineAfter
+	b.quarantined = b.quarantined || became
+	i := BackendInfo{Backend: b.name, State: "wrong proof", Err: cause}
+	if b.info != nil {
+		i.Device, i.DeviceID = b.info.Device, b.info.DeviceID
+	}
+	b.mu.Unlock()
+	e.cfg.Listener.backend(i)
+	if became {
+		i.State = "quarantined"
+		e.cfg.Listener.backend(i)
+	}
+}
+
+// front is one configured synthesizer.
+type front struct {
+	name   string
+	tenant string
+	synth  *live.Synthesizer
+
+	mu    sync.Mutex
+	kinds []string // from the first Describe on
+}
+
+// frontFor finds the synthesizer that takes requests of a kind.
+func (e *Engine) frontFor(ctx context.Context, kind string) (*front, error) {
+	var known []string
+	var first error
+	for _, f := range e.fronts {
+		f.mu.Lock()
+		if f.kinds == nil {
+			info, err := f.synth.Describe(ctx)
+			if err != nil {
+				f.mu.Unlock()
+				if ctx.Err() != nil {
+					return nil, errs.Wrap(err, "synthesizer "+f.name)
+				}
+				first = either(first, errs.Wrap(err, "synthesizer "+f.name))
+				continue
+			}
+			f.kinds = info.Kinds
+		}
+		kinds := f.kinds
+		f.mu.Unlock()
+		for _, k := range kinds {
+			if k == kind {
+				return f, nil
+			}
+			known = append(known, k)
+		}
+	}
+	if first != nil {
+		return nil, first
+	}
+	return nil, errs.New(errs.Unsupported, "choose synthesizer", "no synthesizer takes requests of kind %q", kind).WithHint("known kinds: %v", known)
+}
+
+// tenantOf is the tenant of buffers that a synthesizer and a backend share.
+func tenantOf(f *front, b *backend) string {
+	switch {
+	case f.tenant == "" || f.tenant == b.tenant:
+		return b.tenant
+	case b.tenant == "":
+		return f.tenant
+	}
+	return f.tenant + "+" + b.tenant
+}

@@ -1,0 +1,580 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/weir-zk/weir/sdk/assignment"
+	"github.com/weir-zk/weir/sdk/contract"
+	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/slab"
+)
+
+// trapdoor makes true Groth16 proofs for any public inputs without a witness: it knows the secrets of its set-up. The engine's checks are the real
+// ones; only the work of proving is left out.
+type trapdoor struct {
+	alpha, beta, gamma, delta fr.Element
+	ic                        []fr.Element
+	vk                        groth16.VerifyingKey
+}
+
+func newTrapdoor(public int) *trapdoor {
+	t := &trapdoor{ic: make([]fr.Element, public+1)}
+	for _, x := range []*fr.Element{&t.alpha, &t.beta, &t.gamma, &t.delta} {
+		x.MustSetRandom()
+	}
+	t.vk = groth16.VerifyingKey{AlphaG1: g1(&t.alpha), BetaG1: g1(&t.beta), BetaG2: g2(&t.beta), GammaG2: g2(&t.gamma), DeltaG1: g1(&t.delta), DeltaG2: g2(&t.delta)}
+	for i := range t.ic {
+		t.ic[i].MustSetRandom()
+		t.vk.IC = append(t.vk.IC, g1(&t.ic[i]))
+	}
+	return t
+}
+
+func g1(x *fr.Element) bls.G1Affine {
+	var b big.Int
+	var p bls.G1Affine
+	p.ScalarMultiplicationBase(x.BigInt(&b))
+	return p
+}
+
+func g2(x *fr.Element) bls.G2Affine {
+	var b big.Int
+	var p bls.G2Affine
+	p.ScalarMultiplicationBase(x.BigInt(&b))
+	return p
+}
+
+// prove: with a, b at random, c = (ab - alpha beta - gamma IC(public)) / delta.
+func (t *trapdoor) prove(public []fr.Element) groth16.Proof {
+	var a, b, c, x fr.Element
+	a.MustSetRandom()
+	b.MustSetRandom()
+	sum := t.ic[0]
+	for i := range public {
+		sum.Add(&sum, x.Mul(&public[i], &t.ic[i+1]))
+	}
+	c.Mul(&a, &b)
+	c.Sub(&c, x.Mul(&t.alpha, &t.beta))
+	c.Sub(&c, x.Mul(&t.gamma, &sum))
+	c.Div(&c, &t.delta)
+	return groth16.Proof{A: g1(&a), B: g2(&b), C: g1(&c)}
+}
+
+// world is what fakes and tests share. A key file says "key NAME LOGDOMAIN WIRES PUBLIC"; a witness file has a number, from which public inputs follow.
+type world struct {
+	t    testing.TB
+	dir  string
+	mu   sync.Mutex
+	keys map[string]*trapdoor
+
+	synthTime, proveTime, finishTime, loadTime time.Duration
+	session, keyBytes, scratch, synthScratch   int64
+	moreKey, moreSession                       int64 // beyond the plan
+	evaluations                                int
+
+	synthFault func(witness string, n int) error // n-th synthesis of this witness
+	maxLive    atomic.Int64                      // evaluations that provers and synthesizers saw alive
+}
+
+func newWorld(t testing.TB) *world {
+	return &world{t: t, dir: t.TempDir(), keys: map[string]*trapdoor{}, evaluations: 3, synthTime: 20 * time.Millisecond, proveTime: 10 * time.Millisecond, finishTime: 2 * time.Millisecond}
+}
+
+func (w *world) file(name, text string) string {
+	path := filepath.Join(w.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// key makes a key file of a circuit.
+func (w *world) key(name string, logDomain, wires, public int) string {
+	w.mu.Lock()
+	w.keys[name] = newTrapdoor(public)
+	w.mu.Unlock()
+	return w.file(name+".key", fmt.Sprintf("key %s %d %d %d", name, logDomain, wires, public))
+}
+
+func (w *world) witness(n int) string { return w.file(fmt.Sprintf("%d.wtns", n), strconv.Itoa(n)) }
+
+func (w *world) job(id, key string, witnesses ...int) *Job {
+	j := &Job{ID: id, Key: key}
+	for _, n := range witnesses {
+		j.Partitions = append(j.Partitions, Partition{Witness: w.witness(n)})
+	}
+	return j
+}
+
+// publicOf is what witness n says, for a key with some number of public inputs.
+func publicOf(n, public int) []fr.Element {
+	out := make([]fr.Element, public)
+	for i := range out {
+		out[i].SetUint64(uint64(1000*n + i))
+	}
+	return out
+}
+
+func parseKey(text string) (name string, s groth16.Shape, err error) {
+	var ld, wires, public int
+	if _, err = fmt.Sscanf(text, "key %s %d %d %d", &name, &ld, &wires, &public); err != nil {
+		return "", s, errs.New(errs.InvalidFile, "read key", "not a key")
+	}
+	return name, groth16.Shape{LogDomain: ld, NbWires: wires, NbPublic: public, NbConstraints: 1<<ld - public - 1, NbA: wires, NbB: wires, NbH: 1<<ld - 1}, nil
+}
+
+func (w *world) deps() deps {
+	d := realDeps()
+	d.readKey = func(f *os.File) (*keyHeader, error) {
+		text := make([]byte, 200)
+		n, _ := f.ReadAt(text, 0)
+		name, shape, err := parseKey(string(text[:n]))
+		if err != nil {
+			return nil, err
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return &keyHeader{Shape: shape, VK: &w.keys[name].vk}, nil
+	}
+	return d
+}
+
+func readAll(r slab.Resolver, h slab.Handle) (string, error) {
+	v, err := r.File(h)
+	if err != nil {
+		return "", err
+	}
+	b := make([]byte, v.Size())
+	if _, err := v.ReadAt(b, 0); err != nil {
+		return "", err
+	}
+	return string(b), nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return errs.Wrap(ctx.Err(), "sleep")
+	}
+}
+
+// fakeSynth answers kind "circom".
+type fakeSynth struct {
+	w *world
+	r slab.Resolver
+
+	mu       sync.Mutex
+	sessions map[string]*fakeSession
+	last     int
+	tries    map[string]int
+	opens    int
+}
+
+type fakeSession struct {
+	shape     groth16.Shape
+	witnesses []string
+}
+
+func (w *world) synth() *fakeSynth {
+	return &fakeSynth{w: w, sessions: map[string]*fakeSession{}, tries: map[string]int{}}
+}
+
+func (s *fakeSynth) config() SynthesizerConfig {
+	return SynthesizerConfig{Name: "fake", New: func(r slab.Resolver) (contract.Synthesizer, error) { s.r = r; return s, nil }}
+}
+
+func (s *fakeSynth) Describe(context.Context) (*contract.SynthesizerInfo, error) {
+	return &contract.SynthesizerInfo{Identity: contract.Identity{Name: "fake", Version: "1"}, Kinds: []string{"circom"}}, nil
+}
+
+func (s *fakeSynth) Open(ctx context.Context, req *contract.OpenRequest) (*contract.Session, error) {
+	ses := &fakeSession{}
+	out := &contract.Session{ResidentBytes: s.w.session + s.w.moreSession}
+	for _, in := range req.Inputs {
+		text, err := readAll(s.r, in.Handle)
+		if err != nil {
+			return nil, err
+		}
+		switch in.Role {
+		case contract.RoleKey:
+			if _, ses.shape, err = parseKey(text); err != nil {
+				return nil, err
+			}
+		case contract.RoleWitness:
+			ses.witnesses = append(ses.witnesses, text)
+		}
+	}
+	if err := sleep(ctx, time.Millisecond); err != nil {
+		return nil, err
+	}
+	for range ses.witnesses {
+		out.Partitions = append(out.Partitions, contract.Partition{NbWires: ses.shape.NbWires, NbPublic: ses.shape.NbPublic, NbConstraints: ses.shape.NbConstraints,
+			WitnessBytes: assignment.DenseSize(ses.shape.NbWires), ScratchBytes: s.w.synthScratch})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	s.opens++
+	out.ID = fmt.Sprint("ses", s.last)
+	s.sessions[out.ID] = ses
+	return out, nil
+}
+
+// marker fills evaluations, so that a prover notices any that are not its partition's.
+func marker(text string, i int) byte { return sha256.New().Sum([]byte(text))[0] ^ byte(i+1) }
+
+func (s *fakeSynth) Synthesize(ctx context.Context, req *contract.SynthesizeRequest) (*contract.Synthesized, error) {
+	s.mu.Lock()
+	ses := s.sessions[req.Session]
+	var n int
+	if ses != nil {
+		text := ses.witnesses[req.Partition]
+		s.tries[text]++
+		n = s.tries[text]
+	}
+	s.mu.Unlock()
+	if ses == nil {
+		return nil, errs.New(errs.NotFound, "synthesize", "no session %s", req.Session)
+	}
+	text := ses.witnesses[req.Partition]
+	value, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, errs.New(errs.InvalidFile, "read witness", "%q", text)
+	}
+	if err := sleep(ctx, s.w.synthTime); err != nil {
+		return nil, err
+	}
+	if s.w.synthFault != nil {
+		if err := s.w.synthFault(text, n); err != nil {
+			return nil, err
+		}
+	}
+	buf, err := s.r.Bytes(req.Witness)
+	if err != nil {
+		return nil, err
+	}
+	b, err := assignment.NewBuilder(buf, assignment.Dense, ses.shape.NbWires)
+	if err != nil {
+		return nil, err
+	}
+	public := publicOf(value, ses.shape.NbPublic)
+	out := &contract.Synthesized{WitnessBytes: int64(len(buf)), Elapsed: s.w.synthTime}
+	one := fr.One()
+	if err := b.Append(&one); err != nil {
+		return nil, err
+	}
+	for i := range public {
+		if err := b.Append(&public[i]); err != nil {
+			return nil, err
+		}
+		out.Public = append(out.Public, groth16.ScalarBytes(&public[i]))
+	}
+	for range ses.shape.NbPrivate() {
+		var x fr.Element
+		x.SetUint64(uint64(value))
+		if err := b.Append(&x); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := b.Finish(); err != nil {
+		return nil, err
+	}
+	for i, r := range []slab.Ref{req.A, req.B, req.C} {
+		if r.Length == 0 {
+			continue
+		}
+		if r.Length != 32<<req.LogDomain {
+			return nil, errs.New(errs.InvalidArgument, "synthesize", "evaluations of %d bytes", r.Length)
+		}
+		e, err := s.r.Bytes(r)
+		if err != nil {
+			return nil, err
+		}
+		for j := range e {
+			e[j] = marker(text, i)
+		}
+	}
+	return out, nil
+}
+
+func (s *fakeSynth) Close(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, id)
+	return nil
+}
+
+// fakeProver is a backend. fault is asked before each proof is answered: it may change the bytes or return an error.
+type fakeProver struct {
+	w     *world
+	r     slab.Resolver
+	name  string
+	lanes int
+	fault func(n int, witness string, proof []byte) ([]byte, error)
+
+	mu     sync.Mutex
+	keys   map[string]string // loaded: id to name
+	proofs int
+	loads  int
+	using  map[string]int
+	order  []string // witnesses, in the order of their proofs' starts
+}
+
+func (w *world) prover(name string, lanes int) *fakeProver {
+	return &fakeProver{w: w, name: name, lanes: lanes, keys: map[string]string{}, using: map[string]int{}}
+}
+
+func (p *fakeProver) config() BackendConfig {
+	return BackendConfig{Name: p.name, New: func(r slab.Resolver) (contract.Prover, error) { p.r = r; return p, nil }}
+}
+
+func (p *fakeProver) Describe(context.Context) (*contract.ProverInfo, error) {
+	return &contract.ProverInfo{Identity: contract.Identity{Name: p.name, Version: "1"}, Device: "fake " + p.name, Lanes: p.lanes}, nil
+}
+
+func (p *fakeProver) PlanKey(context.Context, *groth16.Shape) (*contract.KeyPlan, error) {
+	return &contract.KeyPlan{ResidentBytes: p.w.keyBytes, ScratchBytes: p.w.scratch, Evaluations: p.w.evaluations}, nil
+}
+
+func (p *fakeProver) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*contract.LoadedKey, error) {
+	text, err := readAll(p.r, req.Key.Handle)
+	if err != nil {
+		return nil, err
+	}
+	name, shape, err := parseKey(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := sleep(ctx, p.w.loadTime); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.keys[req.KeyID]; !ok {
+		p.loads++
+	}
+	p.keys[req.KeyID] = name
+	return &contract.LoadedKey{Shape: shape, ResidentBytes: p.w.keyBytes + p.w.moreKey}, nil
+}
+
+func (p *fakeProver) UnloadKey(_ context.Context, id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.using[id] > 0 {
+		p.w.t.Errorf("key %s unloaded under %d proofs", id, p.using[id])
+	}
+	delete(p.keys, id)
+	return nil
+}
+
+func (p *fakeProver) Prove(ctx context.Context, req *contract.ProveRequest, event func(contract.ProveEvent)) (*contract.Proof, error) {
+	p.mu.Lock()
+	name, ok := p.keys[req.KeyID]
+	p.using[req.KeyID]++
+	p.proofs++
+	n := p.proofs
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.using[req.KeyID]--
+		p.mu.Unlock()
+	}()
+	if !ok {
+		return nil, errs.New(errs.NotFound, "prove", "no key %s", req.KeyID)
+	}
+	buf, err := p.r.Bytes(req.Witness)
+	if err != nil {
+		return nil, err
+	}
+	v, err := assignment.Parse(buf)
+	if err != nil {
+		return nil, err
+	}
+	p.w.mu.Lock()
+	door := p.w.keys[name]
+	p.w.mu.Unlock()
+	public, err := v.Public(len(door.ic) - 1)
+	if err != nil {
+		return nil, err
+	}
+	last := v.At(v.Len() - 1)
+	text := last.String()
+	p.mu.Lock()
+	p.order = append(p.order, text)
+	p.mu.Unlock()
+	event(contract.Accepted)
+	if err := sleep(ctx, p.w.proveTime/2); err != nil {
+		return nil, err
+	}
+	for i, ref := range []slab.Ref{req.A, req.B, req.C} {
+		if ref.Length == 0 {
+			continue
+		}
+		e, err := p.r.Bytes(ref)
+		if err != nil {
+			return nil, err
+		}
+		if want := bytes.Repeat([]byte{marker(text, i)}, len(e)); !bytes.Equal(e, want) {
+			p.w.t.Errorf("evaluations of witness %s are not its own", text)
+		}
+		clear(e) // a backend may write to them
+	}
+	event(contract.EvaluationsConsumed)
+	if err := sleep(ctx, p.w.proveTime/2); err != nil {
+		return nil, err
+	}
+	event(contract.DeviceDone)
+	if err := sleep(ctx, p.w.finishTime); err != nil {
+		return nil, err
+	}
+	// The witness must still be there.
+	if again, err := assignment.Parse(buf); err != nil || again.At(v.Len()-1) != last {
+		p.w.t.Errorf("witness %s changed under its proof: %v", text, err)
+	}
+	proof := door.prove(public)
+	out := proof.Bytes()
+	b := out[:]
+	if p.fault != nil {
+		if b, err = p.fault(n, text, b); err != nil {
+			return nil, err
+		}
+	}
+	return &contract.Proof{Bytes: b, Times: []contract.StageTime{{Stage: "fake", Elapsed: p.w.proveTime}}}, nil
+}
+
+// watch is a listener that checks what must hold at every event, and keeps them.
+type watch struct {
+	t      testing.TB
+	mu     sync.Mutex
+	events []BuffersInfo
+	back   []BackendInfo
+	most   Gauges
+}
+
+func (w *watch) listener(permits int) *Listener {
+	return &Listener{
+		Buffers: func(i BuffersInfo) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, i)
+			if i.Provers > permits || i.Est > i.Budget || i.Shells > i.Aux || min(i.Synth, i.Provers, i.Aux, i.Shells, i.Pending) < 0 {
+				w.t.Errorf("with %d permits: %v", permits, i)
+			}
+			w.most.Provers, w.most.Est = max(w.most.Provers, i.Provers), max(w.most.Est, i.Est)
+		},
+		Backend: func(i BackendInfo) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.back = append(w.back, i)
+		},
+	}
+}
+
+func (w *watch) states(backend string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, i := range w.back {
+		if i.Backend == backend {
+			out = append(out, i.State)
+		}
+	}
+	return out
+}
+
+// start makes an engine of fakes. Close it with finish, which checks that nothing is left.
+func (w *world) start(cfg Config, s *fakeSynth, provers ...*fakeProver) (*Engine, *watch) {
+	w.t.Helper()
+	seen := &watch{t: w.t}
+	for _, p := range provers {
+		cfg.Backends = append(cfg.Backends, p.config())
+	}
+	cfg.Synthesizers = []SynthesizerConfig{s.config()}
+	if cfg.PartitionWorkers == 0 {
+		cfg.PartitionWorkers = 2
+	}
+	if cfg.MemoryBudget == 0 {
+		cfg.MemoryBudget = 1 << 30
+	}
+	cfg.Listener = seen.listener(cfg.PartitionWorkers)
+	e, err := newEngine(context.Background(), cfg, w.deps())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e, seen
+}
+
+// quiet checks that an engine without jobs holds nothing but loaded keys.
+func (w *world) quiet(e *Engine) {
+	w.t.Helper()
+	r := e.Report()
+	resident := r.Purposes[7] // Key
+	if r.Now != (Gauges{}) || r.Reserved != resident || r.PermitsUsed != 0 || r.Waiting != 0 {
+		w.t.Errorf("an idle engine holds %+v", r)
+	}
+	if live := e.pool.Stats().Live(); live != 0 {
+		w.t.Errorf("%d bytes of buffers are alive", live)
+	}
+	for _, b := range e.backends {
+		if b.queue != nil {
+			if waiting, busy := b.queue.state(); waiting+busy != 0 {
+				w.t.Errorf("backend %s: %d waiting, %d lanes taken", b.name, waiting, busy)
+			}
+		}
+	}
+}
+
+func (w *world) finish(e *Engine, s *fakeSynth) {
+	w.t.Helper()
+	w.quiet(e)
+	if err := e.Close(context.Background()); err != nil {
+		w.t.Errorf("close: %v", err)
+	}
+	if len(s.sessions) != 0 {
+		w.t.Errorf("%d sessions left open", len(s.sessions))
+	}
+	if st := e.pool.Stats(); st.Live() != 0 || st.IdleBytes != 0 || st.Files != 0 || st.DoubleFree != 0 {
+		w.t.Errorf("the pool has %+v", st)
+	}
+}
+
+// right checks a result against the trapdoor of its key.
+func (w *world) right(key string, r *Result, witnesses ...int) {
+	w.t.Helper()
+	w.mu.Lock()
+	door := w.keys[strings.TrimSuffix(filepath.Base(key), ".key")]
+	w.mu.Unlock()
+	v, err := groth16.NewVerifier(&door.vk)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(r.Proofs) != len(witnesses) {
+		w.t.Fatalf("%d proofs for %d partitions", len(r.Proofs), len(witnesses))
+	}
+	for i, n := range witnesses {
+		if err := v.Verify(&r.Proofs[i], publicOf(n, len(door.ic)-1)); err != nil {
+			w.t.Errorf("partition %d: %v", i, err)
+		}
+	}
+}
+

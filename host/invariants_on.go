@@ -1,0 +1,5 @@
+//go:build invariants
+
+package host
+
+const invariants = true

@@ -1,0 +1,275 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/weir-zk/weir/host/ledger"
+	"github.com/weir-zk/weir/sdk/contract"
+	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
+)
+
+// run is the one execution of a job.
+type run struct {
+	e       *Engine
+	id      string
+	content string
+	order   uint64 // age
+	job     Job
+	begin   time.Time
+	in      *inputs
+	keyFile *os.File // until the key store takes it over
+	keyID   fileID
+	key     *key
+
+	front      *front
+	candidates []*backend
+	session    *session
+
+	started chan struct{} // closed when stop is set
+	stop    context.CancelCauseFunc
+	callers int           // waiting for the answer; guarded by Engine.mu
+	stopped bool          // being given up; guarded by Engine.mu
+	done    chan struct{} // closed when result and err are final and nothing is held any more
+	result  *Result
+	err     error
+}
+
+// execute runs the job to its end and gives everything back.
+func (r *run) execute(ctx context.Context) {
+	result, err := r.prove(ctx)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = r.ended(cause)
+	}
+	if r.session != nil {
+		r.session.close()
+	}
+	if r.key != nil {
+		r.e.keys.close(r.key)
+	}
+	if cerr := r.in.close(); cerr != nil && err == nil {
+		err = cerr
+	}
+	if err != nil {
+		result = nil
+	} else {
+		result.Elapsed = r.e.cfg.Clock.Now().Sub(r.begin)
+		result.Peak = r.e.Report()
+	}
+	r.result, r.err = result, err
+}
+
+// copyResult is the answer for one of the callers, who may all change what they get.
+func (r *run) copyResult() *Result {
+	c := *r.result
+	c.Proofs, c.Partitions = slices.Clone(c.Proofs), slices.Clone(c.Partitions)
+	c.Public = slices.Clone(c.Public)
+	for i := range c.Public {
+		c.Public[i] = slices.Clone(c.Public[i])
+	}
+	return &c
+}
+
+// ended is the error of a job that was given up for cause.
+func (r *run) ended(cause error) error {
+	if errs.ClassOf(cause) == errs.Internal {
+		return cause
+	}
+	return errs.Wrap(cause, "job "+r.id)
+}
+
+func (r *run) prove(ctx context.Context) (*Result, error) {
+	var circuit *contract.Input
+	for i := range r.in.list {
+		if r.in.list[i].Role == contract.RoleCircuit {
+			circuit = &r.in.list[i]
+		}
+	}
+	var err error
+	if r.key, err = r.e.keys.open(r.keyFile, r.keyID, &r.job, circuit, r.in.circuit); err != nil {
+		return nil, err
+	}
+	kind := r.job.Kind
+	if kind == "" {
+		kind = "circom"
+	}
+	if r.candidates, err = r.e.candidates(&r.job); err != nil {
+		return nil, err
+	}
+	if r.front, err = r.e.frontFor(ctx, kind); err != nil {
+		return nil, err
+	}
+	if r.session, err = r.open(ctx, kind); err != nil {
+		return nil, err
+	}
+	parts := r.session.partitions
+	r.e.cfg.Listener.job(JobInfo{Job: r.id, State: "opened", Partitions: len(parts)})
+
+	// Every partition on a goroutine of its own; the ledger decides who may go. The first failure ends the others.
+	pctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := &Result{JobID: r.id, Key: r.key.Shape, Insecure: r.key.Shape.Insecure || r.job.InsecureTestRandomness != nil,
+		Proofs: make([]groth16.Proof, len(parts)), Public: make([][]fr.Element, len(parts)), Partitions: make([]PartitionReport, len(parts))}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var first error
+	done := 0
+	for i := range parts {
+		wg.Go(func() {
+			p := &partition{run: r, index: i, spec: &parts[i]}
+			proof, public, err := p.prove(pctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				if first == nil {
+					first = err
+					if len(parts) > 1 {
+						first = errs.Wrap(err, fmt.Sprintf("partition %d", i))
+					}
+					cancel(errors.New("another partition failed"))
+				}
+				return
+			}
+			done++
+			out.Proofs[i], out.Public[i], out.Partitions[i] = *proof, public, p.report
+			r.e.cfg.Listener.job(JobInfo{Job: r.id, State: "running", Partitions: len(parts), Done: done})
+		})
+	}
+	wg.Wait()
+	if first != nil {
+		return nil, first
+	}
+	return out, nil
+}
+
+// session is the synthesizer's side of a job: its parsed circuit stays in the plugin's memory, charged, until the job ends or somebody more urgent needs
+// the bytes; then it is opened again.
+type session struct {
+	r          *run
+	req        contract.OpenRequest
+	partitions []contract.Partition
+	resident   *ledger.Resident
+
+	mu sync.Mutex // one opening at a time
+	id string
+}
+
+// open asks the synthesizer what the job is made of.
+func (r *run) open(ctx context.Context, kind string) (*session, error) {
+	s := &session{r: r, req: contract.OpenRequest{Kind: kind, Options: r.options(), Threads: r.e.cfg.Threads}}
+	s.req.Inputs = append([]contract.Input{r.key.file}, r.in.list...)
+	s.resident = r.e.ledger.NewResident("session of job "+r.id, ledger.Session, r.estimate(), s.unload)
+	for {
+		g, err := r.e.ledger.Acquire(ctx, ledger.Request{Owner: "job " + r.id, Priority: r.job.Priority, Order: r.order, Residents: []*ledger.Resident{s.resident}})
+		if err == nil {
+			r.e.ledger.TrimIdle()
+			err = s.load(ctx)
+			if cerr := g.Close(); err == nil {
+				err = cerr
+			}
+		}
+		if err == errLarger {
+			continue
+		}
+		if err == nil {
+			err = r.fits(s.partitions)
+		}
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		return s, nil
+	}
+}
+
+// options adds what the job's own fields say to the synthesizer's options.
+func (r *run) options() map[string]string {
+	if !r.job.CheckWitness {
+		return r.job.Options
+	}
+	o := map[string]string{"check": "on"}
+	for k, v := range r.job.Options {
+		o[k] = v
+	}
+	return o
+}
+
+// estimate is what a session probably keeps in memory. A constraint system in memory takes less than its .r1cs; in a key it is a small part of
+// the file. When it turns out too small, the session is opened again with its true size reserved.
+func (r *run) estimate() int64 {
+	n := r.key.file.Size / 8
+	for _, in := range r.in.list {
+		if in.Role == contract.RoleCircuit {
+			n = in.Size
+		}
+	}
+	return min(n, r.e.ledger.Budget()/2)
+}
+
+// fits refuses a circuit that is not the key's before anything is computed.
+func (r *run) fits(parts []contract.Partition) error {
+	k := &r.key.Shape
+	if len(parts) != len(r.job.Partitions) {
+		return errs.Mismatch(errs.Internal, "open: synthesizer breaks the contract", "partitions", len(r.job.Partitions), len(parts))
+	}
+	for i := range parts {
+		p := &parts[i]
+		switch {
+		case p.NbWires == k.NbWires && p.NbPublic == k.NbPublic && (k.NbConstraints < 0 || p.NbConstraints == k.NbConstraints):
+		default:
+			return errs.Mismatch(errs.InvalidFile, "match key and circuit", fmt.Sprintf("partition %d", i), fmt.Sprintf("a circuit of %d wires, %d public, %d constraints, as the key has", k.NbWires, k.NbPublic, k.NbConstraints),
+				fmt.Sprintf("%d wires, %d public, %d constraints", p.NbWires, p.NbPublic, p.NbConstraints)).WithPath(r.key.path).WithHint("the key was made for another circuit")
+		}
+	}
+	return nil
+}
+
+// load opens the session unless it is open. The caller holds a grant that refers to its resident.
+func (s *session) load(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.resident.Loaded() {
+		return nil
+	}
+	opened, err := s.r.front.synth.Open(ctx, &s.req)
+	if err != nil {
+		return err
+	}
+	if s.partitions != nil && len(opened.Partitions) != len(s.partitions) {
+		err = errs.Mismatch(errs.InvalidFile, "open again", "partitions", len(s.partitions), len(opened.Partitions))
+	} else if !s.resident.SetLoaded(opened.ResidentBytes) {
+		err = errLarger
+	}
+	if err != nil {
+		_ = s.r.front.synth.Close(context.WithoutCancel(ctx), opened.ID)
+		return err
+	}
+	s.id = opened.ID
+	if s.partitions == nil {
+		s.partitions = opened.Partitions
+	}
+	return nil
+}
+
+// unload is called by the ledger.
+func (s *session) unload() {
+	s.mu.Lock()
+	id := s.id
+	s.mu.Unlock()
+	_ = s.r.front.synth.Close(context.Background(), id)
+}
+
+// close ends the session and returns when its memory is free.
+func (s *session) close() {
+	gone := make(chan struct{})
+	s.resident.Retire(func() { close(gone) })
+	<-gone
+}
