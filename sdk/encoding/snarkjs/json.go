@@ -101,6 +101,8 @@ func value(b []byte) (first, rest []byte) {
 			continue
 		case ']', '}':
 			depth--
+		case ' ', '\t', '\r', '\n', ',', ':':
+			continue
 		default:
 			// A number or a word ends before white space, a comma, a colon or a bracket.
 			for i+1 < len(b) && !strings.ContainsRune(space+",:]}", rune(b[i+1])) {
@@ -347,14 +349,26 @@ func alphanumeric(r rune) rune {
 
 // Texts of values as snarkjs writes them.
 
+// Element.Text would write -1 for the modulus less one.
+
+func fpText(x *fp.Element) string {
+	var b big.Int
+	return x.BigInt(&b).Text(10)
+}
+
+func frText(x *fr.Element) string {
+	var b big.Int
+	return x.BigInt(&b).Text(10)
+}
+
 func g1Text(p *bls.G1Affine) []any {
 	if p.IsInfinity() {
 		return []any{"0", "1", "0"}
 	}
-	return []any{p.X.Text(10), p.Y.Text(10), "1"}
+	return []any{fpText(&p.X), fpText(&p.Y), "1"}
 }
 
-func e2Text(x *bls.E2) []any { return []any{x.A0.Text(10), x.A1.Text(10)} }
+func e2Text(x *bls.E2) []any { return []any{fpText(&x.A0), fpText(&x.A1)} }
 
 func g2Text(p *bls.G2Affine) []any {
 	if p.IsInfinity() {

@@ -195,7 +195,7 @@ func (z *ZKey) sameNumbers(pk *groth16.ProvingKey) error {
 
 // Contribution is one entry of the ceremony's record. weir shows it and does not verify it: `snarkjs zkey verify` does, with the circuit and the powers of tau.
 type Contribution struct {
-	Name   string // as the contributor gave it
+	Name   string // as the contributor gave it, any bytes: quote it before printing
 	Beacon bool   // made from a public random beacon
 }
 
