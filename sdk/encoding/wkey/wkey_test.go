@@ -177,6 +177,14 @@ func TestReadHeaderTouchesNoSection(t *testing.T) {
 	if err != nil || fmt.Sprint(*vk) != fmt.Sprint(pk.VK) {
 		t.Errorf("verifying key: %v", err)
 	}
+	if _, err := h.ReadSystem(context.Background(), bytes.NewReader(raw), 2); !errs.Is(err, errs.InvalidFile) {
+		t.Errorf("damaged matrices: %v", err)
+	}
+	raw = encode(t, pk, sys)
+	got, err := h.ReadSystem(context.Background(), bytes.NewReader(raw), 2)
+	if err != nil || got.Digest() != sys.Digest() {
+		t.Errorf("system: %v", err)
+	}
 	if err := h.CheckUnchanged(int64(len(raw))); err != nil {
 		t.Error(err)
 	}
