@@ -9,6 +9,8 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc"
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
+
+	"github.com/weir-zk/weir/backend-cpu/internal/fieldtest"
 )
 
 // g1Points returns n distinct points without a known relation that a test could trip over.
@@ -80,7 +82,7 @@ func median(d []time.Duration) time.Duration {
 
 func BenchmarkG1(b *testing.B) {
 	points := g1Points(1 << 20)
-	scalars := randomScalars(1<<20, 1)
+	scalars := fieldtest.Random(1<<20, 1)
 	for _, log := range []int{10, 13, 16, 18, 20} {
 		b.Run("2^"+string('0'+rune(log/10))+string('0'+rune(log%10)), func(b *testing.B) {
 			p, s := points[:1<<log], scalars[:1<<log]
@@ -98,7 +100,7 @@ func BenchmarkG1(b *testing.B) {
 
 func BenchmarkG2(b *testing.B) {
 	points := g2Points(1 << 18)
-	scalars := randomScalars(1<<18, 1)
+	scalars := fieldtest.Random(1<<18, 1)
 	for _, log := range []int{10, 16, 18} {
 		b.Run("2^"+string('0'+rune(log/10))+string('0'+rune(log%10)), func(b *testing.B) {
 			p, s := points[:1<<log], scalars[:1<<log]
@@ -116,7 +118,7 @@ func BenchmarkG2(b *testing.B) {
 
 func BenchmarkG1Alone(b *testing.B) {
 	points := g1Points(1 << 18)
-	scalars := randomScalars(1<<18, 1)
+	scalars := fieldtest.Random(1<<18, 1)
 	for b.Loop() {
 		if _, err := G1(context.Background(), points, scalars, 1); err != nil {
 			b.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-zk/weir/backend-cpu/internal/affine"
+	"github.com/weir-zk/weir/backend-cpu/internal/digits"
 )
 
 // sum adds up the terms over the given points, chunk by chunk.
@@ -32,7 +33,7 @@ func (e engine[P, J]) sum(ctx context.Context, points []P, t terms, tasks int) (
 
 // plan says how a chunk of n terms is cut and what memory that takes.
 type plan struct {
-	window
+	digits.Window
 	n       int
 	teams   int // teams work on windows of their own,
 	members int // the members of a team on one window together
@@ -52,12 +53,12 @@ func (e engine[P, J]) plan(n, tasks int) plan {
 	if tasks <= 0 {
 		tasks = runtime.GOMAXPROCS(0)
 	}
-	p := plan{window: chooseWindow(n), n: n, teams: tasks, members: 1}
+	p := plan{Window: chooseWindow(n), n: n, teams: tasks, members: 1}
 	if n >= minShared {
 		p.members = min(tasks, maxInner)
 		p.teams = (tasks + p.members - 1) / p.members
 	}
-	p.teams = min(p.teams, p.count)
+	p.teams = min(p.teams, p.Count)
 	p.block = min(n, maxBlock, max(minBlock, n/(4*p.members)))
 	e.cut(&p)
 	return p
@@ -66,12 +67,12 @@ func (e engine[P, J]) plan(n, tasks int) plan {
 // cut chooses the parts and lines of a plan.
 func (e engine[P, J]) cut(p *plan) {
 	p.parts = 1
-	for p.parts < p.buckets() && p.block/p.parts > e.batch() {
+	for p.parts < p.Values() && p.block/p.parts > e.batch() {
 		p.parts *= 2
 	}
-	p.low = bits.Len(uint(p.buckets()/p.parts)) - 1
+	p.low = bits.Len(uint(p.Values()/p.parts)) - 1
 	p.lines = 1
-	for p.lines < p.members*e.batch()/2 && p.lines*4 < p.buckets() {
+	for p.lines < p.members*e.batch()/2 && p.lines*4 < p.Values() {
 		p.lines *= 2
 	}
 }
@@ -86,7 +87,7 @@ func (e engine[P, J]) scratch(n, tasks int) int64 {
 	p := e.plan(min(n, MaxChunk), tasks)
 	pt, s, b := e.pointBytes(), e.pieceSize(), 1<<p.low
 	member := 8*p.block + 4*p.parts + s*(pt+4) + max(s, b)*8 + b*(4+4+4+pt) + e.batch()*e.kernelBytes()
-	team := pt*p.buckets() + 8*p.parts + p.lines*(4*pt+16) + p.members*member
+	team := pt*p.Values() + 8*p.parts + p.lines*(4*pt+16) + p.members*member
 	return int64(p.n)*36 + int64(p.teams)*int64(team)
 }
 
@@ -101,7 +102,7 @@ func ScratchG2(n, tasks int) int64 { return newEngineG2().scratch(n, tasks) }
 type chunk[P, J any] struct {
 	engine[P, J]
 	plan
-	scalars []recoded
+	scalars []digits.Recoded
 	base    []uint32 // index of each term's point
 	team    []*team[P, J]
 }
@@ -136,7 +137,7 @@ type member[P any] struct {
 func entry(bucket, point, neg uint32) uint64 { return uint64(bucket)<<32 | uint64(point|neg<<31) }
 
 func (e engine[P, J]) newChunk(p plan) *chunk[P, J] {
-	c := &chunk[P, J]{engine: e, plan: p, scalars: make([]recoded, p.n), base: make([]uint32, p.n)}
+	c := &chunk[P, J]{engine: e, plan: p, scalars: make([]digits.Recoded, p.n), base: make([]uint32, p.n)}
 	for range p.teams {
 		c.team = append(c.team, e.newTeam(p))
 	}
@@ -147,7 +148,7 @@ func (e engine[P, J]) newTeam(p plan) *team[P, J] {
 	t := &team[P, J]{
 		engine: e,
 		plan:   p,
-		bucket: make([]P, p.buckets()),
+		bucket: make([]P, p.Values()),
 		locks:  make([]sync.Mutex, p.parts),
 		line:   make([]P, 2*p.lines),
 		addend: make([]P, 2*p.lines),
@@ -174,25 +175,25 @@ func (c *chunk[P, J]) sum(ctx context.Context, points []P, t terms, lo, hi int) 
 		from, to := share(n, tasks, k)
 		for i := from; i < to; i++ {
 			s, at := t.at(lo + i)
-			c.scalars[i], c.base[i] = c.recode(s), at
+			c.scalars[i], c.base[i] = c.Recode(s), at
 		}
 	})
-	values := make([]J, c.count)
+	values := make([]J, c.Count)
 	var next atomic.Int64
 	parallel(c.teams, func(k int) {
 		for ctx.Err() == nil {
 			w := int(next.Add(1)) - 1
-			if w >= c.count {
+			if w >= c.Count {
 				return
 			}
-			values[w] = c.team[k].value(ctx, points, c.scalars[:n], c.base[:n], c.reader(w))
+			values[w] = c.team[k].value(ctx, points, c.scalars[:n], c.base[:n], c.Reader(w))
 		}
 	})
 	if err := ctx.Err(); err != nil {
 		return total, err
 	}
-	for w := c.count - 1; w >= 0; w-- {
-		for range c.c {
+	for w := c.Count - 1; w >= 0; w-- {
+		for range c.C {
 			c.double(&total)
 		}
 		c.add(&total, &values[w])
@@ -201,7 +202,7 @@ func (c *chunk[P, J]) sum(ctx context.Context, points []P, t terms, lo, hi int) 
 }
 
 // value returns the value of one window. What it returns when ctx ends is of no use.
-func (t *team[P, J]) value(ctx context.Context, points []P, scalars []recoded, base []uint32, r reader) J {
+func (t *team[P, J]) value(ctx context.Context, points []P, scalars []digits.Recoded, base []uint32, r digits.Reader) J {
 	clear(t.bucket)
 	var next atomic.Int64
 	var filled atomic.Bool
@@ -230,10 +231,10 @@ func (t *team[P, J]) value(ctx context.Context, points []P, scalars []recoded, b
 
 // sort puts the terms that have a digit in the order of their parts and returns their number. There are so few parts that what is written to all
 // of them stays in the inner caches; the rest of the sorting is done part by part.
-func (m *member[P]) sort(scalars []recoded, base []uint32, r reader, low int) int {
+func (m *member[P]) sort(scalars []digits.Recoded, base []uint32, r digits.Reader, low int) int {
 	clear(m.ends)
 	for i := range scalars {
-		if d, _ := r.digit(&scalars[i]); d != 0 {
+		if d, _ := r.Digit(&scalars[i]); d != 0 {
 			m.ends[(d-1)>>low]++
 		}
 	}
@@ -246,7 +247,7 @@ func (m *member[P]) sort(scalars []recoded, base []uint32, r reader, low int) in
 	}
 	mask := uint32(1)<<low - 1
 	for i := range scalars {
-		if d, neg := r.digit(&scalars[i]); d != 0 {
+		if d, neg := r.Digit(&scalars[i]); d != 0 {
 			to := &m.ends[(d-1)>>low]
 			m.order[*to] = entry((d-1)&mask, base[i], neg)
 			*to++

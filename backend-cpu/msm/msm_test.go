@@ -13,6 +13,8 @@ import (
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/backend-cpu/internal/digits"
+	"github.com/weir-zk/weir/backend-cpu/internal/fieldtest"
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
@@ -92,52 +94,10 @@ func (b *bases) check(t *testing.T, what string, scalars []fr.Element, got1 *bls
 	}
 }
 
-// specialScalars are the values at which digits, carries and signs change.
-func specialScalars() []fr.Element {
-	var out []fr.Element
-	add := func(v *big.Int) {
-		var x fr.Element
-		x.SetBigInt(v)
-		out = append(out, x)
-		x.Neg(&x)
-		out = append(out, x)
-	}
-	one := big.NewInt(1)
-	half := new(big.Int).Rsh(fr.Modulus(), 1)
-	for _, v := range []*big.Int{big.NewInt(0), one, big.NewInt(2), big.NewInt(255), half, new(big.Int).Add(half, one), new(big.Int).Sub(half, one)} {
-		add(v)
-	}
-	for bit := range fr.Bits {
-		p := new(big.Int).Lsh(one, uint(bit))
-		add(p)
-		if bit%16 < 2 {
-			add(new(big.Int).Sub(p, one))
-			add(new(big.Int).Add(p, one))
-		}
-	}
-	return out
-}
-
-func randomScalars(n int, seed uint64) []fr.Element {
-	rng := rand.New(rand.NewPCG(seed, 2))
-	out := make([]fr.Element, n)
-	for i := range out {
-		var b [48]byte
-		for j := 0; j < len(b); j += 8 {
-			v := rng.Uint64()
-			for k := range 8 {
-				b[j+k] = byte(v >> (8 * k))
-			}
-		}
-		out[i].SetBytes(b[:])
-	}
-	return out
-}
-
 // mixed is special and random scalars in random order.
 func mixed(n int, seed uint64) []fr.Element {
 	rng := rand.New(rand.NewPCG(seed, 3))
-	special, out := specialScalars(), randomScalars(n, seed)
+	special, out := fieldtest.Special(), fieldtest.Random(n, seed)
 	for i := range out {
 		if rng.IntN(2) == 0 {
 			out[i] = special[rng.IntN(len(special))]
@@ -178,7 +138,7 @@ func TestSumsOfUnevenScalars(t *testing.T) {
 	b := newBases(n, true)
 	same, small := make([]fr.Element, n), make([]fr.Element, n)
 	three := fr.NewElement(3)
-	big := randomScalars(1, 5)[0]
+	big := fieldtest.Random(1, 5)[0]
 	for i := range n {
 		same[i] = three
 		small[i].SetInt64(int64(i%7 - 3))
@@ -208,9 +168,9 @@ func TestSumsWithEveryPlan(t *testing.T) {
 			{teams: 2, members: 3, block: 7, parts: 2, lines: 2},
 			{teams: 1, members: 2, block: 64, parts: 8, lines: 8},
 		} {
-			p.window, p.n = newWindow(c), 300
-			p.lines *= max(1, p.buckets()/32) // short lines, so that it takes no time
-			for p.low = c - 1; p.parts<<p.low > p.buckets(); p.low-- {
+			p.Window, p.n = digits.New(c), 300
+			p.lines *= max(1, p.Values()/32) // short lines, so that it takes no time
+			for p.low = c - 1; p.parts<<p.low > p.Values(); p.low-- {
 			}
 			ch := e.newChunk(p)
 			for round := range 2 { // the memory is used again
@@ -240,50 +200,6 @@ func TestChunksAddUp(t *testing.T) {
 		e.add(&total, &part)
 	}
 	b.check(t, "three chunks", s, &total, nil)
-}
-
-func TestDigits(t *testing.T) {
-	q := new(big.Int)
-	for i := 3; i >= 0; i-- {
-		q.Or(q.Lsh(q, 64), new(big.Int).SetUint64(order[i]))
-	}
-	if q.Cmp(fr.Modulus()) != 0 {
-		t.Error("order is not the order")
-	}
-	h := new(big.Int)
-	for i := 3; i >= 0; i-- {
-		h.Or(h.Lsh(h, 64), new(big.Int).SetUint64(halfOrder[i]))
-	}
-	if h.Cmp(new(big.Int).Rsh(q, 1)) != 0 {
-		t.Error("halfOrder is not half of it")
-	}
-	scalars := append(specialScalars(), randomScalars(200, 1)...)
-	for c := 4; c <= maxWindow; c++ {
-		w := newWindow(c)
-		for i := range scalars {
-			k := w.recode(&scalars[i])
-			sum := new(big.Int)
-			for j := w.count - 1; j >= 0; j-- {
-				r := w.reader(j)
-				abs, neg := r.digit(&k)
-				if int(abs) > w.buckets() {
-					t.Fatalf("c = %d, scalar %s: digit %d is %d", c, scalars[i].String(), j, abs)
-				}
-				d := big.NewInt(int64(abs))
-				if neg == 1 {
-					d.Neg(d)
-				}
-				sum.Add(sum.Lsh(sum, uint(c)), d)
-			}
-			var got fr.Element
-			if got.SetBigInt(sum); got != scalars[i] {
-				t.Fatalf("c = %d: digits of %s give %s", c, scalars[i].String(), sum)
-			}
-			if sum.CmpAbs(h) > 0 {
-				t.Fatalf("c = %d: digits of %s are not of the smaller of k and r-k", c, scalars[i].String())
-			}
-		}
-	}
 }
 
 func TestRefuses(t *testing.T) {
@@ -318,7 +234,7 @@ func newCountdown(n int) *countdown {
 
 func TestCancel(t *testing.T) {
 	b := newBases(1<<14, false)
-	s := randomScalars(1<<14, 1)
+	s := fieldtest.Random(1<<14, 1)
 	for _, n := range []int{0, 1, 5, 50} {
 		for _, size := range []int{0, 10, 1 << 14} {
 			if size < 1000 && n > 5 {
@@ -337,7 +253,7 @@ func TestCancel(t *testing.T) {
 // What is allocated is what is stated, so that a ledger can reserve it.
 func TestScratchIsWhatIsAllocated(t *testing.T) {
 	b := newBases(1<<15, false)
-	s := randomScalars(1<<15, 1)
+	s := fieldtest.Random(1<<15, 1)
 	for _, tasks := range []int{1, 2, 8} {
 		for _, n := range []int{100, 1 << 11, 1 << 15} {
 			got := allocated(func() { G1(context.Background(), b.g1[:n], s[:n], tasks) })

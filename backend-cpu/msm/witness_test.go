@@ -11,6 +11,7 @@ import (
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/backend-cpu/internal/fieldtest"
 	"github.com/weir-zk/weir/sdk/assignment"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
@@ -42,7 +43,7 @@ func vector(t testing.TB, form assignment.Form, values []fr.Element) *assignment
 // witnessLike is n values of which bits, then minus ones, and so on are as frequent as the percentages say; the rest is random.
 func witnessLike(n int, zero, one, minus, small int) []fr.Element {
 	rng := rand.New(rand.NewPCG(uint64(n), 5))
-	out := randomScalars(n, 6)
+	out := fieldtest.Random(n, 6)
 	for i := range out {
 		switch r := rng.IntN(100); {
 		case r < zero:
