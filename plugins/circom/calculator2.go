@@ -50,7 +50,11 @@ func newCalculator2(ctx context.Context, r *run) (*calculator2, error) {
 		*x.to = f
 	}
 	if f := r.mod.ExportedFunction("getVersion"); f != nil {
-		if v, err := r.call(ctx, f); err != nil || v != 2 {
+		v, err := r.call(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if v != 2 {
 			return nil, errs.Mismatch(errs.Unsupported, "start program", "version", "circom 2", fmt.Sprintf("circom %d", v))
 		}
 	}

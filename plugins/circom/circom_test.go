@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/groth16"
-	"github.com/weir-zk/weir/sdk/slab"
 )
 
 // folders are all fixtures: those of the repository, of both generations of circom, and the large ones where they are.
@@ -102,5 +101,3 @@ func TestFixtures(t *testing.T) {
 		})
 	}
 }
-
-var _ slab.Ref

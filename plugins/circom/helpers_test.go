@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -77,17 +76,22 @@ func overGRPC(t *testing.T, impl contract.Synthesizer) contract.Synthesizer {
 // file registers a file of the disk.
 func (r *rig) file(role, path string, partition int) contract.Input {
 	r.t.Helper()
+	return addFile(r.t, r.pool, role, path, partition)
+}
+
+func addFile(t testing.TB, pool *slab.Pool, role, path string, partition int) contract.Input {
+	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	st, err := f.Stat()
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
-	h, err := r.pool.AddFile(f)
+	h, err := pool.AddFile(f)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return contract.Input{Role: role, Name: path, Handle: h, Size: st.Size(), Partition: partition}
 }
@@ -298,5 +302,3 @@ func exists(path string) bool {
 }
 
 func fixture(name string) string { return filepath.Join("..", "..", "testdata", "circom", name) }
-
-var _ = fmt.Sprint
