@@ -293,6 +293,21 @@ func (h *Header) VerifyingKey(r io.ReaderAt) (*groth16.VerifyingKey, error) {
 	return vk, nil
 }
 
+// maxTranscript bounds what is read of a record that nothing else bounds: it is for people and tools, not for proofs.
+const maxTranscript = 16 << 20
+
+// Transcript reads section SecTranscript by pread, nil when the file has none.
+func (h *Header) Transcript(r io.ReaderAt) ([]byte, error) {
+	s := h.Section(SecTranscript)
+	if s == nil {
+		return nil, nil
+	}
+	if s.Length > maxTranscript {
+		return nil, bad("section transcript", fmt.Sprintf("at most %d bytes", maxTranscript), s.Length)
+	}
+	return readSection(r, s)
+}
+
 func readSection(r io.ReaderAt, s *Section) ([]byte, error) {
 	if s.Length == 0 {
 		return nil, nil
@@ -311,4 +326,3 @@ func readSection(r io.ReaderAt, s *Section) ([]byte, error) {
 func crcError(s *Section, got uint32) error {
 	return bad(fmt.Sprintf("section %s, checksum of offset %d to %d", s.ID, s.Offset, s.Offset+s.Length), fmt.Sprintf("%08x", s.CRC), fmt.Sprintf("%08x", got))
 }
-

@@ -78,13 +78,16 @@ const (
 	SecCStart SectionID = 23
 	SecCWire  SectionID = 24
 	SecCCoeff SectionID = 25
+
+	// SecTranscript (optional) is the record of contributions of the .zkey that the key was made from, byte for byte, so that an export keeps it.
+	SecTranscript SectionID = 32
 )
 
 var sectionNames = map[SectionID]string{
 	SecFixed: "fixed points", SecIC: "IC", SecA: "A", SecAWires: "A wires", SecB1: "B1", SecB2: "B2", SecBWires: "B wires", SecK: "K", SecH: "H",
 	SecCoeffs: "coefficients", SecAStart: "matrix A starts", SecAWire: "matrix A wires", SecACoeff: "matrix A coefficients",
 	SecBStart: "matrix B starts", SecBWire: "matrix B wires", SecBCoeff: "matrix B coefficients",
-	SecCStart: "matrix C starts", SecCWire: "matrix C wires", SecCCoeff: "matrix C coefficients",
+	SecTranscript: "transcript", SecCStart: "matrix C starts", SecCWire: "matrix C wires", SecCCoeff: "matrix C coefficients",
 }
 
 // String names a section as messages do.

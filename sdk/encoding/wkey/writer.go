@@ -170,6 +170,17 @@ func (w *Writer) System(ctx context.Context, s *r1cs.System) error {
 	return nil
 }
 
+// Transcript writes section SecTranscript.
+func (w *Writer) Transcript(b []byte) error {
+	if err := w.Begin(SecTranscript, 1); err != nil {
+		return err
+	}
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	return w.End()
+}
+
 // Finish writes the header after everything else is on the disk. m must fit the sections that were written.
 func (w *Writer) Finish(m Meta) error {
 	if w.err != nil {

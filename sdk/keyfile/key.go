@@ -1,0 +1,209 @@
+package keyfile
+
+import (
+	"context"
+	"os"
+	"unsafe"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381"
+
+	"github.com/weir-zk/weir/sdk/encoding/bellman"
+	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
+	"github.com/weir-zk/weir/sdk/encoding/wkey"
+	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/r1cs"
+)
+
+// Options of OpenKey.
+type Options struct {
+	// Circuit is needed for a .params; where given for others it is compared with the key, and is the Key's System if it knows more (C).
+	Circuit *r1cs.System
+	// Map maps a .wkey instead of reading it. Only in plugins: a process that maps a file dies when another truncates it.
+	Map bool
+	// CheckSubgroup tests every point of a .zkey or .params for the subgroup, and the checksums of a .wkey (whose points were tested when it was made).
+	CheckSubgroup bool
+	// Tasks is the number of goroutines, at least one.
+	Tasks int
+}
+
+// Section names a list of points, for Release.
+type Section = wkey.SectionID
+
+// Key is an open proving key.
+type Key struct {
+	*groth16.ProvingKey
+	Kind       Kind
+	System     *r1cs.System // nil if neither the file nor the caller has one
+	Digest     r1cs.Digest  // of the circuit where the file tells it
+	Transcript []byte       // a .zkey's record of contributions, for Export
+
+	file *wkey.File
+}
+
+// ResidentBytes is the memory the points take when all were touched; those of a mapped key can be given back with Release.
+func (k *Key) ResidentBytes() int64 {
+	if k.file != nil {
+		return k.file.Bytes()
+	}
+	g1 := int64(unsafe.Sizeof(bls12381.G1Affine{}))
+	return g1*int64(len(k.A)+len(k.B1)+len(k.K)+len(k.H)) + 2*g1*int64(len(k.B2)) + 8*int64(len(k.AWires)+len(k.BWires))
+}
+
+// Mapped reports whether the points lie in a file mapping.
+func (k *Key) Mapped() bool { return k.file != nil && k.file.Mapped() }
+
+// Release gives the memory of mapped sections back until they are touched again; nothing happens to others.
+func (k *Key) Release(sections ...Section) {
+	if k.file != nil {
+		k.file.Release(sections...)
+	}
+}
+
+// Close unmaps. The key must not be used afterwards.
+func (k *Key) Close() error {
+	if k.file == nil {
+		return nil
+	}
+	return k.file.Close()
+}
+
+// OpenKey opens a proving key of any format. Every error names the file.
+func OpenKey(ctx context.Context, f *os.File, o Options) (*Key, error) {
+	k, err := openKey(ctx, f, o)
+	if err != nil {
+		return nil, errs.InFile(err, f.Name())
+	}
+	return k, nil
+}
+
+// sizeOf refuses what is not a regular file.
+func sizeOf(f *os.File) (int64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, errs.Wrap(err, "read")
+	}
+	if st.IsDir() {
+		return 0, errs.Mismatch(errs.InvalidFile, "read", "", "a file", "a directory")
+	}
+	if !st.Mode().IsRegular() {
+		return 0, errs.Mismatch(errs.InvalidFile, "read", "", "a regular file", st.Mode().Type()).WithHint("keys are read at many places at once; copy it to a file first")
+	}
+	return st.Size(), nil
+}
+
+func openKey(ctx context.Context, f *os.File, o Options) (*Key, error) {
+	size, err := sizeOf(f)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := Sniff(f, size)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case WKey:
+		return openWKey(ctx, f, size, o)
+	case ZKey:
+		return openZKey(ctx, f, size, o)
+	case Params:
+		p, err := bellman.Open(f, size)
+		if err != nil {
+			return nil, err
+		}
+		if o.Circuit == nil {
+			return nil, needCircuit()
+		}
+		pk, err := p.ProvingKey(ctx, bellman.DensitiesOf(o.Circuit), bellman.Options{Tasks: o.Tasks, CheckSubgroup: o.CheckSubgroup})
+		if err != nil {
+			return nil, err
+		}
+		return &Key{ProvingKey: pk, Kind: kind, System: o.Circuit}, nil
+	}
+	return nil, unusable("read key", "a proving key (.wkey, .zkey or .params)", kind)
+}
+
+func needCircuit() error {
+	return errs.New(errs.InvalidArgument, "read key", "a bellman key does not tell which wires its points belong to").
+		WithHint("give the circuit with --circuit, or import the key once with weir key import")
+}
+
+func openZKey(ctx context.Context, f *os.File, size int64, o Options) (*Key, error) {
+	z, err := snarkjs.OpenZKey(f, size)
+	if err != nil {
+		return nil, err
+	}
+	sys, err := z.System(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pk, err := z.ProvingKey(ctx, snarkjs.ReadOptions{Tasks: o.Tasks, Subgroup: o.CheckSubgroup})
+	if err != nil {
+		return nil, err
+	}
+	k := &Key{ProvingKey: pk, Kind: ZKey, System: sys}
+	if k.Transcript, err = z.Transcript(); err != nil {
+		return nil, err
+	}
+	if o.Circuit == nil {
+		return k, nil
+	}
+	if k.System, err = same(&pk.Shape, r1cs.Digest{}, sys, o.Circuit); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+func openWKey(ctx context.Context, f *os.File, size int64, o Options) (*Key, error) {
+	var file *wkey.File
+	var err error
+	if o.Map {
+		file, err = wkey.Map(f)
+	} else {
+		file, err = wkey.Load(ctx, f, size, o.Tasks)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sys, err := file.System()
+	if err == nil && o.CheckSubgroup {
+		err = file.VerifyChecksums(ctx, f, o.Tasks)
+	}
+	if err == nil && o.Circuit != nil {
+		if file.Digest == (r1cs.Digest{}) && sys == nil {
+			err = Check(file.Key(), file.Digest, o.Circuit)
+			sys = o.Circuit
+		} else {
+			sys, err = same(&file.Shape, file.Digest, sys, o.Circuit)
+		}
+	}
+	var transcript []byte
+	if err == nil {
+		transcript, err = file.Transcript(f)
+	}
+	if err != nil {
+		_ = file.Close() // the first error says more
+		return nil, err
+	}
+	return &Key{ProvingKey: file.Key(), Kind: WKey, System: sys, Digest: file.Digest, Transcript: transcript, file: file}, nil
+}
+
+// same checks that a circuit given beside a key is the key's own, and returns the one of the two that knows more. own is the one in the file, or nil;
+// digest what the file says about it, or zero.
+func same(s *groth16.Shape, digest r1cs.Digest, own, given *r1cs.System) (*r1cs.System, error) {
+	if err := CheckShape(s, given); err != nil {
+		return nil, err
+	}
+	if digest == (r1cs.Digest{}) && own != nil {
+		digest = own.Digest()
+	}
+	if digest != (r1cs.Digest{}) {
+		if err := CheckDigest(digest, given.Digest()); err != nil {
+			return nil, err
+		}
+	}
+	if own != nil && (own.HasC || !given.HasC) {
+		return own, nil
+	}
+	return given, nil
+}
