@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"context"
+
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
 
@@ -75,13 +77,16 @@ func (m *maker) oddCoset(byDelta *fr.Element) source {
 	}
 }
 
+// multiply sets points[i] to scalars[i] times a fixed base.
+type multiply[P any] func(ctx context.Context, points []P, scalars []fr.Element, tasks int) error
+
 // emitG1 makes the points of a section and passes them on.
 func (m *maker) emitG1(s Section, from source) error {
-	return emit(m, s, from, m.g1.mul, m.sink.G1, 1)
+	return emit(m, s, from, m.g1.Mul, m.sink.G1, 1)
 }
 
 func (m *maker) emitG2(s Section, from source) error {
-	return emit(m, s, from, m.g2.mul, m.sink.G2, weightG2)
+	return emit(m, s, from, m.g2.Mul, m.sink.G2, weightG2)
 }
 
 func emit[P bls.G1Affine | bls.G2Affine](m *maker, s Section, from source, mul multiply[P], to func(Section, []P) error, weight int) error {

@@ -4,16 +4,18 @@
 // Source of the equations: J. Groth, "On the Size of Pairing-based Non-interactive Arguments", EUROCRYPT 2016, section 3.2, with the extra rows for
 // the public inputs that bellman and snarkjs add.
 //
-// Memory: 32 bytes a row for the values of Lagrange's basis at tau, 64 bytes a wire for two vectors, the fixed-base tables, and one part of points;
-// no vector of points is ever whole in memory. Points go to a Sink as they are made.
+// Memory: 32 bytes a row for the values of Lagrange's basis at tau, 64 bytes a wire for two vectors, the fixed-base tables (at most 48 MiB in G1, 96
+// MiB in G2), and one part of points; no vector of points is ever whole in memory. Points go to a Sink as they are made.
 package setup
 
 import (
 	"context"
+	"math/big"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/backend-cpu/fixedbase"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
 	"github.com/weir-zk/weir/sdk/r1cs"
@@ -91,8 +93,8 @@ type maker struct {
 
 	values []fr.Element // of Lagrange's basis at tau, in the domain's natural order
 	x, k   []fr.Element // a wire each
-	g1     tableG1
-	g2     tableG2
+	g1     *fixedbase.TableG1
+	g2     *fixedbase.TableG2
 
 	done, whole int // points made and to be made, a G2 point counted as weightG2
 }
@@ -131,7 +133,7 @@ func (m *maker) run() error {
 	}
 	m.whole = shape.NbA + (1+weightG2)*shape.NbB + shape.NbPrivate() + shape.NbH
 	m.progress("tables")
-	if err := m.makeTables(); err != nil {
+	if err := m.tables(shape); err != nil {
 		return err
 	}
 	vk, err := m.verifyingKey()
@@ -142,6 +144,20 @@ func (m *maker) run() error {
 		return err
 	}
 	return m.points(aWires, bWires)
+}
+
+// tables makes the fixed-base tables, of the sizes that are best for the points to come.
+func (m *maker) tables(shape *groth16.Shape) (err error) {
+	_, _, g1, g2 := bls.Generators()
+	var e big.Int
+	g1.ScalarMultiplication(&g1, m.opts.Scalars.G1.BigInt(&e))
+	g2.ScalarMultiplication(&g2, m.opts.Scalars.G2.BigInt(&e))
+	fixed := 3 + shape.NbPublic + 1
+	if m.g1, err = fixedbase.NewG1(m.ctx, &g1, shape.NbA+shape.NbB+shape.NbPrivate()+shape.NbH+fixed, m.tasks); err != nil {
+		return err
+	}
+	m.g2, err = fixedbase.NewG2(m.ctx, &g2, shape.NbB+3, m.tasks)
+	return err
 }
 
 // points makes the five sections.
@@ -186,11 +202,11 @@ func (m *maker) verifyingKey() (*groth16.VerifyingKey, error) {
 	}
 	scalars := append([]fr.Element{s.Alpha, s.Beta, s.Delta}, ic...)
 	g1 := make([]bls.G1Affine, len(scalars))
-	if err := m.g1.mul(m.ctx, g1, scalars, m.tasks); err != nil {
+	if err := m.g1.Mul(m.ctx, g1, scalars, m.tasks); err != nil {
 		return nil, err
 	}
 	var g2 [3]bls.G2Affine
-	if err := m.g2.mul(m.ctx, g2[:], []fr.Element{s.Beta, s.Gamma, s.Delta}, m.tasks); err != nil {
+	if err := m.g2.Mul(m.ctx, g2[:], []fr.Element{s.Beta, s.Gamma, s.Delta}, m.tasks); err != nil {
 		return nil, err
 	}
 	return &groth16.VerifyingKey{AlphaG1: g1[0], BetaG1: g1[1], DeltaG1: g1[2], BetaG2: g2[0], GammaG2: g2[1], DeltaG2: g2[2], IC: g1[3:]}, nil
