@@ -203,17 +203,7 @@ func (in *Instance) Key() *groth16.ProvingKey {
 		}
 	}
 	h = in.hScalars()
-	_, _, gen1, gen2 := bls.Generators()
-	mul1 := func(x []fr.Element) []bls.G1Affine {
-		if len(x) == 0 {
-			return nil
-		}
-		return bls.BatchScalarMultiplicationG1(&gen1, x)
-	}
-	pk.A, pk.B1, pk.K, pk.H = mul1(a), mul1(b), mul1(k), mul1(h)
-	if len(b) > 0 {
-		pk.B2 = bls.BatchScalarMultiplicationG2(&gen2, b)
-	}
+	pk.A, pk.B1, pk.K, pk.H, pk.B2 = multiples1(a), multiples1(b), multiples1(k), multiples1(h), multiples2(b)
 	pk.Shape = groth16.Shape{LogDomain: in.LogN, NbWires: s.NbWires, NbPublic: s.NbPublic, NbConstraints: s.NbConstraints(), NbA: len(a), NbB: len(b), NbH: len(h),
 		Rows: in.Rows, H: in.H, Insecure: true, HasMatrices: true, HasC: s.HasC}
 	return pk

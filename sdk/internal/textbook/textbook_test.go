@@ -73,3 +73,19 @@ func TestOddCoset(t *testing.T) {
 		t.Fatal("odd-coset points do not sum to the quotient")
 	}
 }
+
+func TestMultiples(t *testing.T) {
+	var minus fr.Element
+	minus.SetInt64(-1)
+	scalars := []fr.Element{{}, fr.One(), minus, fr.NewElement(255), fr.NewElement(256), ToxicFrom(3).Tau}
+	for i, p := range multiples1(scalars) {
+		if want := g1(&scalars[i]); !p.Equal(&want) {
+			t.Errorf("G1 times %v", scalars[i].String())
+		}
+	}
+	for i, p := range multiples2(scalars) {
+		if want := g2(&scalars[i]); !p.Equal(&want) {
+			t.Errorf("G2 times %v", scalars[i].String())
+		}
+	}
+}
