@@ -1,0 +1,10 @@
+package main
+
+import (
+	"errors"
+	"syscall"
+)
+
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/weir-zk/weir/sdk/errs"
+)
+
+// term is where weir talks. Rules: results go to stdout, everything else to stderr; each failure is one line "weir: error: ..." and, where there is one, a line
+// "weir: hint: ..."; no colours; nothing that moves unless stderr is a terminal; with --json stdout has exactly one object.
+type terminal struct {
+	out    *checked
+	err    io.Writer
+	errTTY bool
+	json   bool // --json
+	quiet  bool // --quiet
+}
+
+func newTerm(stdout, stderr *os.File) *terminal {
+	return &terminal{out: &checked{w: stdout}, err: stderr,
+		errTTY: term.IsTerminal(int(stderr.Fd())) && os.Getenv("TERM") != "dumb"}
+}
+
+// checked keeps the first error of a writer: fmt's functions are used without looking at theirs, and fail asks at the end.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checked) Write(b []byte) (int, error) {
+	if c.err != nil {
+		return len(b), nil
+	}
+	_, c.err = c.w.Write(b)
+	return len(b), nil
+}
+
+// exitPipe is what a shell reports for a program that SIGPIPE ended.
+const exitPipe = 128 + int(syscall.SIGPIPE)
+
+// fail tells err, nil too, and returns the exit code.
+func (t *terminal) fail(err error) int {
+	if err == nil && t.out.err != nil {
+		if errors.Is(t.out.err, syscall.EPIPE) {
+			return exitPipe // the reader has what it wanted
+		}
+		err = stdoutError(t.out.err)
+	}
+	if err == nil {
+		return errs.ExitOK
+	}
+	err = environmental(err)
+	code := errs.ExitCode(err)
+	message, hint := oneLine(err.Error()), errs.HintOf(err)
+	fmt.Fprintf(t.err, "weir: error: %s\n", message)
+	if hint != "" {
+		fmt.Fprintf(t.err, "weir: hint: %s\n", oneLine(hint))
+	}
+	if t.json && t.out.err == nil {
+		t.object(map[string]any{"ok": false, "error": jsonError{errs.ClassOf(err).String(), message, pathOf(err), hint, errs.IsRetryable(err), code}})
+	}
+	return code
+}
+
+// environmental gives a failure of the operating system that has no class of its own one that is not "a bug in weir".
+func environmental(err error) error {
+	var no syscall.Errno
+	if errs.ClassOf(err) != errs.Internal || !errors.As(err, &no) {
+		return err
+	}
+	e := &errs.Error{Class: errs.InvalidArgument, Hint: errs.HintOf(err), Err: err}
+	switch no {
+	case syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EFBIG:
+		e.Class = errs.Exhausted
+	case syscall.EROFS:
+		e.Class = errs.PermissionDenied
+	case syscall.EIO, syscall.EPIPE, syscall.EAGAIN, syscall.ETXTBSY:
+		e.Class = errs.Unavailable
+	}
+	return e
+}
+
+// jsonError is a failure as --json tells it.
+type jsonError struct {
+	Class     string `json:"class"`
+	Message   string `json:"message"`
+	Path      string `json:"path,omitempty"`
+	Hint      string `json:"hint,omitempty"`
+	Retryable bool   `json:"retryable"`
+	ExitCode  int    `json:"exit_code"`
+}
+
+func stdoutError(err error) error {
+	class := errs.Unavailable
+	if errors.Is(err, syscall.ENOSPC) {
+		class = errs.Exhausted
+	}
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return &errs.Error{Class: class, Op: "write", Path: "stdout", Err: err}
+}
+
+func pathOf(err error) string {
+	for {
+		var e *errs.Error
+		if !errors.As(err, &e) {
+			return ""
+		}
+		if e.Path != "" {
+			return e.Path
+		}
+		err = e.Err
+	}
+}
+
+// oneLine keeps a message on one line and free of control characters: parts of it may come from files.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r == '\r' {
+			return ' '
+		}
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return '?'
+		}
+		return r
+	}, strings.TrimSpace(s))
+}
+
+// object prints v as the JSON object of --json.
+func (t *terminal) object(v any) {
+	e := json.NewEncoder(t.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil && t.out.err == nil {
+		t.out.err = err
+	}
+}
+
+// say prints a result for people; nothing with --json or --quiet.
+func (t *terminal) say(format string, args ...any) {
+	if !t.json && !t.quiet {
+		fmt.Fprintf(t.out, format, args...)
+	}
+}
+
+// warn prints a warning, also with --quiet.
+func (t *terminal) warn(format string, args ...any) {
+	fmt.Fprintf(t.err, "weir: warning: %s\n", oneLine(fmt.Sprintf(format, args...)))
+}
+
+// stack shows where a bug is.
+func (t *terminal) stack(b []byte) { _, _ = t.err.Write(b) }
