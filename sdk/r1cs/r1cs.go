@@ -97,10 +97,21 @@ func (s *System) Density() (a, b groth16.Bitmap) {
 	return a, b
 }
 
+// fewTerms is how long a row may be for looking through it again at each term.
+const fewTerms = 32
+
 func (s *System) density(m *Matrix) groth16.Bitmap {
 	bm := groth16.NewBitmap(s.NbWires)
+	var scratch []term
 	for i := range m.Rows() {
 		wire, coeff := m.Row(i)
+		if len(wire) > fewTerms {
+			scratch = s.canonical(m, i, scratch[:0])
+			for _, t := range scratch {
+				bm.Set(int(t.wire))
+			}
+			continue
+		}
 		for k, w := range wire {
 			if !s.Coeffs[coeff[k]].IsZero() && !bm.Has(int(w)) && !cancels(s.Coeffs, wire, coeff, w) {
 				bm.Set(int(w))
