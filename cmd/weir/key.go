@@ -50,13 +50,16 @@ func (s *session) openCircuit(ctx context.Context, path string) (*r1cs.System, e
 	return sys, errs.InFile(err, path)
 }
 
-// openKey opens a proving key with its points.
+// openKey opens a proving key with its points. The checksums of a prepared key are always looked at: what was damaged is not passed on.
 func (s *session) openKey(ctx context.Context, path string, opt keyfile.Options) (*keyfile.Key, *os.File, error) {
-	f, _, err := openFile("read key", path)
+	f, size, err := openFile("read key", path)
 	if err != nil {
 		return nil, nil, err
 	}
 	opt.Tasks = s.tasks()
+	if kind, kerr := keyfile.Sniff(f, size); kerr == nil && kind == keyfile.WKey {
+		opt.CheckSubgroup = true
+	}
 	k, err := keyfile.OpenKey(ctx, f, opt)
 	if err != nil {
 		_ = f.Close()

@@ -20,7 +20,7 @@ verifies it, so that key, circuit and backend are known to work before a deadlin
 		&cli.StringFlag{Name: "key", Usage: "proving `KEY`: .zkey, .wkey or .params"},
 		circuitFlag("constraint system `R1CS`"),
 		&cli.StringFlag{Name: "witness", Usage: "witness `WTNS`: prove and verify once"},
-		&cli.BoolFlag{Name: "subgroup", Usage: "also check every point of the key for the subgroup, and the checksums of a .wkey"},
+		&cli.BoolFlag{Name: "subgroup", Usage: "also check every point of a .zkey or .params for the subgroup"},
 	}, engineFlags()),
 	Action: action(keyCheck),
 }

@@ -178,4 +178,3 @@ func writeError(err error, path string) error {
 	}
 	return e
 }
-

@@ -342,4 +342,3 @@ func checkWitness(s *session, job *host.Job) (bool, error) {
 	}
 	return keyHasC(job.Key)
 }
-

@@ -214,4 +214,3 @@ func parseScalar(text string) ([]byte, bool) {
 	x.SetBigInt(n)
 	return groth16.ScalarBytes(&x), true
 }
-
