@@ -9,7 +9,9 @@ import (
 
 	"github.com/weir-zk/weir/sdk/encoding/iden3"
 	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
+	"github.com/weir-zk/weir/sdk/encoding/wkey"
 	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/keyfile"
 	"github.com/weir-zk/weir/sdk/r1cs"
 )
 
@@ -32,39 +34,45 @@ func matrixBytes(s *r1cs.System) int64 {
 // matrices are the sizes of a file that has A and B, and how to read them.
 type matrices struct {
 	wires, public int
-	constraints   int                                                                // -1: the header does not tell
-	nbInputs      int                                                                // -1: the file does not tell
-	digest        *[32]byte                                                          // where the file carries it
-	system        func(ctx context.Context) (s *r1cs.System, drop func(), err error) // drop may be nil
+	constraints   int                                             // -1: the header does not tell
+	nbInputs      int                                             // -1: the file does not tell
+	digest        *[32]byte                                       // where the file carries it
+	system        func(ctx context.Context) (*r1cs.System, error) // nil: a prepared key without matrices
 }
 
-// openMatrices reads the header of a .r1cs, .zkey or .wkey file; nil for a key without matrices.
-func openMatrices(src *source) (*matrices, error) {
+// openMatrices reads the header of a .r1cs, .zkey or .wkey file; nil for a file of bellman, which tells nothing.
+func openMatrices(src *source, tasks int) (*matrices, error) {
 	switch src.kind {
-	case kindR1CS:
+	case keyfile.R1CS:
 		f, err := iden3.OpenR1CS(src, src.size)
 		if err != nil {
 			return nil, errs.InFile(err, src.name)
 		}
 		h := f.Header()
 		return &matrices{wires: h.NbWires, public: h.NbPublic(), constraints: h.NbConstraints, nbInputs: h.NbPubIn + h.NbPrvIn,
-			system: func(ctx context.Context) (*r1cs.System, func(), error) {
-				s, err := f.System(ctx)
-				return s, nil, err
-			}}, nil
-	case kindZKey:
+			system: f.System}, nil
+	case keyfile.ZKey:
 		f, err := snarkjs.OpenZKey(src, src.size)
 		if err != nil {
 			return nil, errs.InFile(err, src.name)
 		}
 		h := f.Header()
 		return &matrices{wires: h.NbWires, public: h.NbPublic, constraints: -1, nbInputs: -1,
-			system: func(ctx context.Context) (*r1cs.System, func(), error) {
-				s, err := f.System(ctx)
-				return s, nil, err
-			}}, nil
-	case kindPrepared:
-		return openPrepared(src)
+			system: f.System}, nil
+	case keyfile.WKey:
+		h, err := wkey.ReadHeader(src, src.size)
+		if err != nil {
+			return nil, errs.InFile(err, src.name)
+		}
+		m := &matrices{wires: h.Shape.NbWires, public: h.Shape.NbPublic, constraints: h.Shape.NbConstraints, nbInputs: -1}
+		if h.Shape.HasMatrices {
+			// By pread into the heap: a mapping would end the process with the file's truncation, and hold pages that nobody counts.
+			m.system = func(ctx context.Context) (*r1cs.System, error) { return h.ReadSystem(ctx, src, tasks) }
+		}
+		if h.Digest.AB != [32]byte{} {
+			m.digest = &h.Digest.AB
+		}
+		return m, nil
 	}
 	return nil, nil
 }
@@ -76,7 +84,7 @@ func (s *synthesizer) circuit(ctx context.Context, src *source, m *matrices) (*e
 		return nil, err
 	}
 	return s.cache.get(ctx, "circuit "+id, func(ctx context.Context) (loaded, error) {
-		sys, drop, err := m.system(ctx)
+		sys, err := m.system(ctx)
 		if err != nil {
 			return loaded{}, errs.InFile(err, src.name)
 		}
@@ -86,7 +94,7 @@ func (s *synthesizer) circuit(ctx context.Context, src *source, m *matrices) (*e
 		} else {
 			c.digest = sys.Digest().AB
 		}
-		return loaded{value: c, size: matrixBytes(sys), drop: drop}, nil
+		return loaded{value: c, size: matrixBytes(sys)}, nil
 	})
 }
 
@@ -100,12 +108,9 @@ func (s *synthesizer) keyDigest(ctx context.Context, src *source, m *matrices) (
 		return [32]byte{}, err
 	}
 	e, err := s.cache.get(ctx, "digest "+id, func(ctx context.Context) (loaded, error) {
-		sys, drop, err := m.system(ctx)
+		sys, err := m.system(ctx)
 		if err != nil {
 			return loaded{}, errs.InFile(err, src.name)
-		}
-		if drop != nil {
-			defer drop()
 		}
 		return loaded{value: sys.Digest().AB, size: 64}, nil
 	})
@@ -128,6 +133,9 @@ func (s *synthesizer) checkKey(ctx context.Context, key *source, m *matrices, c 
 		return bad("public inputs", fmt.Sprintf("%d, as in the circuit", c.system.NbPublic), m.public)
 	case m.constraints >= 0 && m.constraints != c.system.NbConstraints():
 		return bad("constraints", fmt.Sprintf("%d, as in the circuit", c.system.NbConstraints()), m.constraints)
+	}
+	if m.digest == nil && m.system == nil {
+		return nil
 	}
 	d, err := s.keyDigest(ctx, key, m)
 	if err != nil {

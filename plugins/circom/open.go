@@ -12,6 +12,7 @@ import (
 	"github.com/weir-zk/weir/sdk/assignment"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/keyfile"
 )
 
 // opener turns a request into a session. Inputs of partition -1 serve the whole job; those of a partition take their place.
@@ -20,13 +21,12 @@ type opener struct {
 	tasks int
 	check checkMode
 
-	sources  []*source
-	circuit  *source
-	key      *source
-	perPart  map[int]map[string]*source
-	nbParts  int
-	session  *session
-	matrices *circuit
+	sources []*source
+	circuit *source
+	key     *source
+	perPart map[int]map[string]*source
+	nbParts int
+	session *session
 }
 
 func (o *opener) open(ctx context.Context, list []contract.Input) (_ *session, err error) {
@@ -96,7 +96,7 @@ func (o *opener) sort(list []contract.Input) error {
 		o.nbParts = max(o.nbParts, in.Partition+1)
 	}
 	o.nbParts = max(o.nbParts, 1)
-	if o.circuit == nil && (o.key == nil || o.key.kind == kindOther) {
+	if o.circuit == nil && (o.key == nil || o.key.kind == keyfile.Params) {
 		e := badRequest("inputs", "a circuit (.r1cs), or a key that carries its matrices (.zkey, .wkey)", "neither").WithHint("give the circuit with --circuit circuit.r1cs")
 		if o.key != nil {
 			e.Path, e.Found = o.key.name, "a key without matrices"
@@ -119,11 +119,11 @@ func (o *opener) openCircuit(ctx context.Context) error {
 	if from == nil {
 		from = o.key
 	}
-	m, err := openMatrices(from)
+	m, err := openMatrices(from, o.tasks)
 	if err != nil {
 		return err
 	}
-	if m == nil {
+	if m == nil || m.system == nil {
 		return badRequest("inputs", "a circuit, or a key that carries its matrices", "a key without them").WithPath(from.name).WithHint("give the circuit with --circuit circuit.r1cs")
 	}
 	e, err := o.s.circuit(ctx, from, m)
@@ -134,7 +134,7 @@ func (o *opener) openCircuit(ctx context.Context) error {
 	c := e.value.(*circuit)
 	o.session.circuit = c
 	if o.key != nil && o.circuit != nil {
-		km, err := openMatrices(o.key)
+		km, err := openMatrices(o.key, o.tasks)
 		if err != nil {
 			return err
 		}

@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/keyfile"
 	"github.com/weir-zk/weir/sdk/slab"
 )
 
@@ -23,7 +25,7 @@ type source struct {
 	role      string
 	partition int
 	file      slab.FileView // zero for a payload
-	kind      kind
+	kind      keyfile.Kind
 }
 
 func (s *synthesizer) source(in contract.Input) (*source, error) {
@@ -41,8 +43,8 @@ func (s *synthesizer) source(in contract.Input) (*source, error) {
 	default:
 		return nil, errs.InFile(err, in.Name)
 	}
-	if src.kind, err = src.sniff(); err != nil {
-		return nil, err
+	if src.kind, err = keyfile.Sniff(src, src.size); err != nil {
+		return nil, errs.InFile(err, in.Name)
 	}
 	return src, nil
 }
@@ -89,74 +91,29 @@ func (s *source) identity(ctx context.Context) (string, error) {
 	}
 }
 
-// kind is what a file is, by its content.
-type kind uint8
-
-const (
-	kindOther kind = iota
-	kindR1CS
-	kindWtns
-	kindZKey
-	kindPrepared
-	kindWasm
-	kindJSON
-	kindSym
-)
-
-var kindNames = [...]string{"an unknown kind of file", "a constraint system (.r1cs)", "a witness (.wtns)", "a snarkjs key (.zkey)", "a prepared key (.wkey)",
-	"a witness program (.wasm)", "JSON", "names of signals (.sym)"}
-
-func (k kind) String() string { return kindNames[k] }
-
-func (s *source) sniff() (kind, error) {
-	var head [64]byte
-	n, err := s.ReadAt(head[:min(int64(len(head)), s.size)], 0)
-	if err != nil && err != io.EOF {
-		return 0, errs.InFile(errs.Wrap(err, "open"), s.name)
-	}
-	b := head[:n]
-	for magic, k := range map[string]kind{"r1cs": kindR1CS, "wtns": kindWtns, "zkey": kindZKey, wasmMagic: kindWasm, preparedMagic: kindPrepared} {
-		if bytes.HasPrefix(b, []byte(magic)) {
-			return k, nil
-		}
-	}
-	b = bytes.TrimLeft(b, " \t\r\n")
-	switch {
-	case len(b) > 0 && b[0] == '{':
-		return kindJSON, nil
-	case len(b) > 0 && b[0] >= '0' && b[0] <= '9' && bytes.Count(b, []byte(",")) > 0:
-		return kindSym, nil
-	}
-	return kindOther, nil
+// roleKinds is what each role may be. A file of inputs that is not quite JSON is read all the same: the parser says where it is wrong.
+var roleKinds = map[string][]keyfile.Kind{
+	contract.RoleCircuit: {keyfile.R1CS, keyfile.ZKey, keyfile.WKey},
+	contract.RoleKey:     {keyfile.ZKey, keyfile.WKey, keyfile.Params},
+	contract.RoleWitness: {keyfile.Witness},
+	contract.RoleProgram: {keyfile.Wasm},
+	contract.RoleInputs:  {keyfile.InputJSON, keyfile.ProofJSON, keyfile.VKJSON, keyfile.Unknown, keyfile.Empty},
+	contract.RoleSymbols: {keyfile.Symbols, keyfile.Empty},
 }
 
-// roleKinds is what each role may be.
-var roleKinds = map[string][]kind{
-	contract.RoleCircuit: {kindR1CS, kindZKey, kindPrepared},
-	contract.RoleKey:     {kindZKey, kindPrepared, kindOther}, // a bellman key has no magic; it has no matrices either
-	contract.RoleWitness: {kindWtns},
-	contract.RoleProgram: {kindWasm},
-	contract.RoleInputs:  {kindJSON},
-	contract.RoleSymbols: {kindSym},
-}
-
-// flags are the command line's names of the roles that a kind usually has.
-var kindFlags = map[kind]string{kindR1CS: "--circuit", kindWtns: "--witness", kindZKey: "--key", kindPrepared: "--key", kindWasm: "--wasm", kindJSON: "--input", kindSym: "--sym"}
+// kindFlags are the command line's names of the roles that a kind usually has.
+var kindFlags = map[keyfile.Kind]string{keyfile.R1CS: "--circuit", keyfile.Witness: "--witness", keyfile.ZKey: "--key", keyfile.WKey: "--key", keyfile.Params: "--key",
+	keyfile.Wasm: "--wasm", keyfile.InputJSON: "--input", keyfile.Symbols: "--sym"}
 
 func (s *source) checkRole() error {
 	kinds, ok := roleKinds[s.role]
 	if !ok {
 		return errs.Mismatch(errs.InvalidArgument, "open", "input role", "key, circuit, witness, program, inputs or symbols", s.role).WithPath(s.name)
 	}
-	for _, k := range kinds {
-		if k == s.kind {
-			return nil
-		}
-	}
-	if s.role == contract.RoleSymbols && s.size == 0 {
+	if slices.Contains(kinds, s.kind) {
 		return nil
 	}
-	e := errs.Mismatch(errs.InvalidFile, "open", s.role, kinds[0], s.kind).WithPath(s.name)
+	e := errs.Mismatch(errs.InvalidFile, "open", s.role, kinds[0].Text(), s.kind.Text()).WithPath(s.name)
 	if f := kindFlags[s.kind]; f != "" {
 		e = e.WithHint("give it with %s", f)
 	}
