@@ -7,7 +7,6 @@ import (
 
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/encoding/eip2537"
-	"github.com/weir-zk/weir/sdk/encoding/wkey"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
 	"github.com/weir-zk/weir/sdk/keyfile"
@@ -33,24 +32,6 @@ func readVerifyingKey(path string) (*groth16.VerifyingKey, error) {
 	}
 	vk, err := keyfile.OpenVerifyingKey(context.Background(), f, size)
 	return vk, errs.InFile(err, path)
-}
-
-// keyHasC reports whether a key file carries the rows of C.
-func keyHasC(path string) (bool, error) {
-	f, size, err := openFile("read key", path)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	kind, err := keyfile.Sniff(f, size)
-	if err != nil || kind != keyfile.WKey {
-		return false, errs.InFile(err, path)
-	}
-	h, err := wkey.ReadHeader(f, size)
-	if err != nil {
-		return false, errs.InFile(err, path)
-	}
-	return h.Shape.HasC, nil
 }
 
 func shapeJSON(s *groth16.Shape) map[string]any {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/weir-zk/weir/host"
+	"github.com/weir-zk/weir/plugins/circom"
 	"github.com/weir-zk/weir/sdk/encoding/bellman"
 	"github.com/weir-zk/weir/sdk/encoding/eip2537"
 	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
@@ -83,8 +85,10 @@ func prove(ctx context.Context, s *session) error {
 	if err := out.check(inputs...); err != nil {
 		return err
 	}
-	if job.CheckWitness, err = checkWitness(s, job); err != nil {
-		return err
+	// The front-end checks where C rows are at hand; it is told only what the user wants otherwise.
+	job.CheckWitness = s.c.Bool("check")
+	if !s.cfg.CheckWitness {
+		job.Options = map[string]string{circom.OptionCheck: "off"}
 	}
 	if job.InsecureTestRandomness != nil {
 		s.warn("--insecure-test-randomness: r and s are fixed, and the proofs give the witness away. For tests only.")
@@ -129,6 +133,7 @@ func prove(ctx context.Context, s *session) error {
 			return nil
 		}
 		to = s.err
+		fmt.Fprintln(to) // snarkjs' JSON ends without a line break
 	}
 	proveTable(to, result)
 	return nil
@@ -333,12 +338,4 @@ func writePublic(w io.Writer, public [][]fr.Element, enc encoding) error {
 		all[i] = enc.texts(public[i])
 	}
 	return writeJSON(w, all)
-}
-
-// checkWitness decides whether the witness is checked before proving: where asked for, else where C rows are at hand and the configuration allows it.
-func checkWitness(s *session, job *host.Job) (bool, error) {
-	if s.c.Bool("check") || !s.cfg.CheckWitness || job.Circuit != "" {
-		return s.cfg.CheckWitness, nil
-	}
-	return keyHasC(job.Key)
 }
