@@ -115,6 +115,9 @@ func ReadVerifyingKey(r io.Reader) (*groth16.VerifyingKey, error) {
 			return nil, err
 		}
 	}
+	if vk.AlphaG1.IsInfinity() || vk.BetaG2.IsInfinity() || vk.GammaG2.IsInfinity() || vk.DeltaG2.IsInfinity() {
+		return nil, bad(errs.InvalidFile, "alpha1, beta2, gamma2, delta2", "finite points", "infinity")
+	}
 	vk.IC = make([]bls.G1Affine, len(f.IC))
 	for i := range f.IC {
 		if err := g1(f.IC[i], fmt.Sprintf("ic[%d]", i), &vk.IC[i]); err != nil {
