@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/weir-zk/weir/host/internal/gate"
 	"github.com/weir-zk/weir/host/internal/live"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -142,7 +143,7 @@ type front struct {
 	tenant string
 	synth  *live.Synthesizer
 
-	mu    sync.Mutex
+	gate  gate.Gate
 	kinds []string // from the first Describe on
 }
 
@@ -151,11 +152,13 @@ func (e *Engine) frontFor(ctx context.Context, kind string) (*front, error) {
 	var known []string
 	var first error
 	for _, f := range e.fronts {
-		f.mu.Lock()
+		if err := f.gate.Enter(ctx); err != nil {
+			return nil, err
+		}
 		if f.kinds == nil {
 			info, err := f.synth.Describe(ctx)
 			if err != nil {
-				f.mu.Unlock()
+				f.gate.Leave()
 				if ctx.Err() != nil {
 					return nil, errs.Wrap(err, "synthesizer "+f.name)
 				}
@@ -165,7 +168,7 @@ func (e *Engine) frontFor(ctx context.Context, kind string) (*front, error) {
 			f.kinds = info.Kinds
 		}
 		kinds := f.kinds
-		f.mu.Unlock()
+		f.gate.Leave()
 		for _, k := range kinds {
 			if k == kind {
 				return f, nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/weir-zk/weir/host/internal/gate"
 	"github.com/weir-zk/weir/host/internal/live"
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/host/memlimit"
@@ -85,7 +86,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		if err != nil {
 			return nil, errors.Join(err, e.Close(ctx))
 		}
-		e.fronts = append(e.fronts, &front{name: c.Name, tenant: tenant, synth: live.NewSynthesizer(src, e.pool)})
+		e.fronts = append(e.fronts, &front{name: c.Name, tenant: tenant, gate: gate.New(), synth: live.NewSynthesizer(src, e.pool)})
 	}
 	cfg.Logger.Debug("engine started", "budget", ledger.Size(budget).String(), "budget_from", from, "partition_workers", cfg.PartitionWorkers, "threads", cfg.Threads)
 	return e, nil

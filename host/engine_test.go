@@ -209,12 +209,12 @@ func TestBadWitnessIsNotTheBackendsFault(t *testing.T) {
 // is refused at once.
 func TestHundredSubmissions(t *testing.T) {
 	w := newWorld(t)
-	key := w.key("k", 16, 1000, 1) // 6 MiB of evaluations, one page of witness... and a scratch
+	key := w.key("k", 14, 1000, 1) // 1.5 MiB of evaluations, 1 MiB of scratch
 	huge := w.key("huge", 24, 1000, 1)
 	w.scratch, w.keyBytes, w.session = 1<<20, 1<<20, 1<<10
 	synctest.Test(t, func(t *testing.T) {
 		s, p := w.synth(), w.prover("a", 1)
-		e, _ := w.start(Config{PartitionWorkers: 8, MemoryBudget: 17 << 20}, s, p)
+		e, _ := w.start(Config{PartitionWorkers: 8, MemoryBudget: 7 << 20}, s, p)
 		prios := []Priority{Normal, Low, High, Critical, Normal}
 		var wg sync.WaitGroup
 		rank := map[string]int{}
@@ -238,7 +238,7 @@ func TestHundredSubmissions(t *testing.T) {
 		if !errs.Is(err, errs.Exhausted) || time.Since(begin) > 10*time.Millisecond {
 			t.Errorf("an impossible job: %v after %v", err, time.Since(begin))
 		}
-		for _, part := range []string{"17MiB", "evaluations 1.5GiB"} {
+		for _, part := range []string{"7MiB", "evaluations 1.5GiB"} {
 			if err == nil || !contains(err.Error(), part) {
 				t.Errorf("the refusal %q does not tell %q", err, part)
 			}
@@ -266,7 +266,7 @@ func TestEndAtEveryStage(t *testing.T) {
 	w.loadTime, w.scratch, w.keyBytes, w.session, w.synthScratch = 3*time.Millisecond, 100, 1000, 500, 200
 	for _, how := range []string{"cancel", "caller's deadline", "job's deadline", "close"} {
 		t.Run(how, func(t *testing.T) {
-			for after := 250 * time.Microsecond; after < 80*time.Millisecond; after += 500 * time.Microsecond {
+			for after := 250 * time.Microsecond; after < 80*time.Millisecond; after += 700 * time.Microsecond {
 				synctest.Test(t, func(t *testing.T) {
 					s, p := w.synth(), w.prover("a", 1)
 					e, _ := w.start(Config{}, s, p)
@@ -540,7 +540,7 @@ func TestBackendsDeath(t *testing.T) {
 					}
 					return b, nil
 				}
-				e, seen := w.start(Config{MaxAttempts: 20}, s, p)
+				e, seen := w.start(Config{MaxAttempts: 20, PartitionWorkers: 4}, s, p)
 				r, err := e.Prove(context.Background(), w.job("", key, 1, 2, 3))
 				if err != nil {
 					t.Fatal(err)

@@ -31,6 +31,24 @@ type trapdoor struct {
 	alpha, beta, gamma, delta fr.Element
 	ic                        []fr.Element
 	vk                        groth16.VerifyingKey
+
+	mu       sync.Mutex
+	verifier *groth16.Verifier
+	made     map[string]groth16.Proof // by public inputs
+	checked  map[string]error         // by proof and public inputs
+}
+
+// Verify is the real thing, once for each pair: tests make the same few proofs thousands of times.
+func (t *trapdoor) Verify(p *groth16.Proof, public []fr.Element) error {
+	id := fmt.Sprint(p.Bytes(), public)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err, ok := t.checked[id]
+	if !ok {
+		err = t.verifier.Verify(p, public)
+		t.checked[id] = err
+	}
+	return err
 }
 
 func newTrapdoor(public int) *trapdoor {
@@ -43,6 +61,11 @@ func newTrapdoor(public int) *trapdoor {
 		t.ic[i].MustSetRandom()
 		t.vk.IC = append(t.vk.IC, g1(&t.ic[i]))
 	}
+	var err error
+	if t.verifier, err = groth16.NewVerifier(&t.vk); err != nil {
+		panic(err)
+	}
+	t.made, t.checked = map[string]groth16.Proof{}, map[string]error{}
 	return t
 }
 
@@ -62,6 +85,12 @@ func g2(x *fr.Element) bls.G2Affine {
 
 // prove: with a, b at random, c = (ab - alpha beta - gamma IC(public)) / delta.
 func (t *trapdoor) prove(public []fr.Element) groth16.Proof {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id := fmt.Sprint(public)
+	if p, ok := t.made[id]; ok {
+		return p
+	}
 	var a, b, c, x fr.Element
 	a.MustSetRandom()
 	b.MustSetRandom()
@@ -73,7 +102,8 @@ func (t *trapdoor) prove(public []fr.Element) groth16.Proof {
 	c.Sub(&c, x.Mul(&t.alpha, &t.beta))
 	c.Sub(&c, x.Mul(&t.gamma, &sum))
 	c.Div(&c, &t.delta)
-	return groth16.Proof{A: g1(&a), B: g2(&b), C: g1(&c)}
+	t.made[id] = groth16.Proof{A: g1(&a), B: g2(&b), C: g1(&c)}
+	return t.made[id]
 }
 
 // world is what fakes and tests share. A key file says "key NAME LOGDOMAIN WIRES PUBLIC"; a witness file has a number, from which public inputs follow.
@@ -83,6 +113,7 @@ type world struct {
 	mu   sync.Mutex
 	keys map[string]*trapdoor
 
+	witnesses                                  map[int]string
 	synthTime, proveTime, finishTime, loadTime time.Duration
 	session, keyBytes, scratch, synthScratch   int64
 	moreKey, moreSession                       int64 // beyond the plan
@@ -93,7 +124,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, dir: t.TempDir(), keys: map[string]*trapdoor{}, evaluations: 3, synthTime: 20 * time.Millisecond, proveTime: 10 * time.Millisecond, finishTime: 2 * time.Millisecond}
+	return &world{t: t, dir: t.TempDir(), keys: map[string]*trapdoor{}, witnesses: map[int]string{}, evaluations: 3, synthTime: 20 * time.Millisecond, proveTime: 10 * time.Millisecond, finishTime: 2 * time.Millisecond}
 }
 
 func (w *world) file(name, text string) string {
@@ -112,7 +143,15 @@ func (w *world) key(name string, logDomain, wires, public int) string {
 	return w.file(name+".key", fmt.Sprintf("key %s %d %d %d", name, logDomain, wires, public))
 }
 
-func (w *world) witness(n int) string { return w.file(fmt.Sprintf("%d.wtns", n), strconv.Itoa(n)) }
+// witness makes a witness file, once: a file that is written again is another one to the engine.
+func (w *world) witness(n int) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.witnesses[n] == "" {
+		w.witnesses[n] = w.file(fmt.Sprintf("%d.wtns", n), strconv.Itoa(n))
+	}
+	return w.witnesses[n]
+}
 
 func (w *world) job(id, key string, witnesses ...int) *Job {
 	j := &Job{ID: id, Key: key}
@@ -141,6 +180,16 @@ func parseKey(text string) (name string, s groth16.Shape, err error) {
 
 func (w *world) deps() deps {
 	d := realDeps()
+	d.newVerifier = func(vk *groth16.VerifyingKey) (verifier, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, door := range w.keys {
+			if &door.vk == vk {
+				return door, nil
+			}
+		}
+		return nil, errs.New(errs.Internal, "test", "unknown key")
+	}
 	d.readKey = func(f *os.File) (*keyHeader, error) {
 		text := make([]byte, 200)
 		n, _ := f.ReadAt(text, 0)
@@ -568,15 +617,11 @@ func (w *world) right(key string, r *Result, witnesses ...int) {
 	w.mu.Lock()
 	door := w.keys[strings.TrimSuffix(filepath.Base(key), ".key")]
 	w.mu.Unlock()
-	v, err := groth16.NewVerifier(&door.vk)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	if len(r.Proofs) != len(witnesses) {
 		w.t.Fatalf("%d proofs for %d partitions", len(r.Proofs), len(witnesses))
 	}
 	for i, n := range witnesses {
-		if err := v.Verify(&r.Proofs[i], publicOf(n, len(door.ic)-1)); err != nil {
+		if err := door.Verify(&r.Proofs[i], publicOf(n, len(door.ic)-1)); err != nil {
 			w.t.Errorf("partition %d: %v", i, err)
 		}
 	}

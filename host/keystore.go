@@ -8,10 +8,12 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/host/internal/gate"
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/keyfile"
 )
 
 // keyHeader is what the host itself reads of a key file: sizes, and what it needs to verify. The points stay unread.
@@ -23,7 +25,15 @@ type keyHeader struct {
 
 // readKeyHeader reads any kind of key file by its content.
 func readKeyHeader(f *os.File) (*keyHeader, error) {
-	return nil, errs.New(errs.Unsupported, "open key", "no reader")
+	st, err := f.Stat()
+	if err != nil {
+		return nil, errs.Wrap(err, "open key")
+	}
+	s, err := keyfile.OpenSummary(context.Background(), f, st.Size())
+	if err != nil {
+		return nil, err
+	}
+	return &keyHeader{Shape: s.Shape, VK: s.VK, NeedsCircuit: s.Kind == keyfile.Params}, nil
 }
 
 // verifier checks a proof against public inputs.
@@ -72,7 +82,7 @@ type keyCopy struct {
 	backend  *backend
 	plan     contract.KeyPlan
 	resident *ledger.Resident
-	mu       sync.Mutex // one load at a time
+	gate     gate.Gate // one load at a time
 }
 
 // open finds or reads the key of a job, and counts the job as its user until close. It takes f over.
@@ -270,7 +280,7 @@ func (k *key) on(ctx context.Context, e *Engine, b *backend) (*keyCopy, error) {
 	if c := k.copies[b]; c != nil {
 		return c, nil
 	}
-	c = &keyCopy{key: k, backend: b, plan: *plan}
+	c = &keyCopy{key: k, backend: b, plan: *plan, gate: gate.New()}
 	c.resident = e.ledger.NewResident("key "+k.path, ledger.Key, plan.ResidentBytes, func() { c.unload(e) })
 	k.copies[b] = c
 	return c, nil
@@ -281,8 +291,10 @@ var errLarger = errs.New(errs.Unavailable, "load", "larger than planned")
 
 // load makes the copy ready. The caller holds a grant that refers to it.
 func (c *keyCopy) load(ctx context.Context, e *Engine) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.gate.Enter(ctx); err != nil {
+		return err
+	}
+	defer c.gate.Leave()
 	if c.resident.Loaded() {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
@@ -12,34 +13,33 @@ import (
 	"github.com/weir-zk/weir/host/internal/live"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/plugin"
+	"github.com/weir-zk/weir/sdk/plugin/supervisor"
 )
 
-// remote is a source whose instances are processes.
+// remote is a source whose instances are processes, kept by a supervisor.
 type remote[T any] struct {
-	e      *Engine
-	kind   string
-	name   string
-	launch plugin.LaunchConfig
+	super  *supervisor.Supervisor[*plugin.Process]
 	client func(conn grpc.ClientConnInterface, opts contract.ClientOptions) T
+	cancel time.Duration
 
 	mu   sync.Mutex
-	proc *plugin.Process
+	proc *plugin.Process // what inst belongs to
 	inst *live.Instance[T]
 }
 
 func remoteProver(e *Engine, c BackendConfig) (live.Source[contract.Prover], string, error) {
-	return newRemote(e, "backend", c.Name, c.Plugin, func(conn grpc.ClientConnInterface, o contract.ClientOptions) contract.Prover {
+	return newRemote(e, c.Name, c.Plugin, func(conn grpc.ClientConnInterface, o contract.ClientOptions) contract.Prover {
 		return contract.NewProverClient(conn, o)
 	})
 }
 
 func remoteSynthesizer(e *Engine, c SynthesizerConfig) (live.Source[contract.Synthesizer], string, error) {
-	return newRemote(e, "synthesizer", c.Name, c.Plugin, contract.NewSynthesizerClient)
+	return newRemote(e, c.Name, c.Plugin, contract.NewSynthesizerClient)
 }
 
-func newRemote[T any](e *Engine, kind, name string, p Plugin, client func(grpc.ClientConnInterface, contract.ClientOptions) T) (live.Source[T], string, error) {
-	r := &remote[T]{e: e, kind: kind, name: name, client: client}
-	r.launch = plugin.LaunchConfig{Path: p.Command, Args: p.Args, Name: name, SHA256: p.Checksum, Env: p.Env, ContractVersions: []int{contract.Version},
+// newRemote starts nothing yet: the first Get does.
+func newRemote[T any](e *Engine, name string, p Plugin, client func(grpc.ClientConnInterface, contract.ClientOptions) T) (live.Source[T], string, error) {
+	launch := plugin.LaunchConfig{Path: p.Command, Args: p.Args, Name: name, SHA256: p.Checksum, Env: p.Env, ContractVersions: []int{contract.Version},
 		Dir: e.cfg.RuntimeDir, StartTimeout: e.cfg.StartTimeout, Threads: e.cfg.Threads, Log: slog.New(&toHclog{log: e.cfg.Logger})}
 	tenant := name
 	if p.Builtin != "" {
@@ -48,46 +48,44 @@ func newRemote[T any](e *Engine, kind, name string, p Plugin, client func(grpc.C
 		if err != nil {
 			return nil, "", err
 		}
-		r.launch.Path, r.launch.Args = self, []string{"plugin", "serve", p.Builtin}
+		launch.Path, launch.Args = self, []string{"plugin", "serve", p.Builtin}
 		if e.cfg.TestRandomness {
-			r.launch.Env = append(append([]string(nil), p.Env...), testRandomnessEnv+"=1")
+			launch.Env = append(append([]string(nil), p.Env...), testRandomnessEnv+"=1")
 		}
 	}
+	r := &remote[T]{client: client, cancel: e.cfg.CancelTimeout}
+	r.super = supervisor.New(func(ctx context.Context) (*plugin.Process, error) { return plugin.Launch(ctx, launch) },
+		supervisor.Options{Listener: func(ev supervisor.Event) {
+			switch ev.Kind {
+			case supervisor.Started:
+				e.cfg.Logger.Debug("plugin started", "plugin", name, "ms", ev.Took.Milliseconds())
+			case supervisor.Exited, supervisor.StartFailed:
+				e.cfg.Listener.backend(BackendInfo{Backend: name, State: "down", Err: ev.Err})
+			case supervisor.BreakerChanged, supervisor.PingMissed:
+				e.cfg.Logger.Warn("plugin "+ev.Kind.String(), "plugin", name, "breaker", ev.Breaker.String(), "misses", ev.Misses)
+			}
+		}})
 	return r, tenant, nil
 }
 
 // Get implements live.Source.
 func (r *remote[T]) Get(ctx context.Context) (*live.Instance[T], error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.proc != nil {
-		select {
-		case <-r.proc.Done():
-			r.e.cfg.Listener.backend(BackendInfo{Backend: r.name, State: "down", Err: r.proc.ExitError()})
-			r.proc, r.inst = nil, nil
-		default:
-			return r.inst, nil
-		}
-	}
-	p, err := plugin.Launch(ctx, r.launch)
+	p, err := r.super.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.proc = p
-	r.inst = &live.Instance[T]{Channel: p.Channel(), Client: r.client(p.Conn(), contract.ClientOptions{Gone: p.Done(),
-		Kill: func() { _ = p.Kill("it did not answer a cancel, or its connection broke") }, CancelTimeout: r.e.cfg.CancelTimeout})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.proc != p {
+		r.proc = p
+		r.inst = &live.Instance[T]{Channel: p.Channel(), Client: r.client(p.Conn(), contract.ClientOptions{Gone: p.Done(),
+			Kill: func() { _ = p.Kill("it did not answer a cancel, or its connection broke") }, CancelTimeout: r.cancel})}
+	}
 	return r.inst, nil
 }
 
 // Close implements live.Source.
-func (r *remote[T]) Close(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.proc == nil {
-		return nil
-	}
-	return r.proc.Stop(ctx)
-}
+func (r *remote[T]) Close(ctx context.Context) error { return r.super.Stop(ctx) }
 
 // toHclog writes slog records to an hclog logger.
 type toHclog struct {

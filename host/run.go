@@ -11,6 +11,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/host/internal/gate"
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -158,13 +159,13 @@ type session struct {
 	partitions []contract.Partition
 	resident   *ledger.Resident
 
-	mu sync.Mutex // one opening at a time
-	id string
+	gate gate.Gate // one opening at a time
+	id   string
 }
 
 // open asks the synthesizer what the job is made of.
 func (r *run) open(ctx context.Context, kind string) (*session, error) {
-	s := &session{r: r, req: contract.OpenRequest{Kind: kind, Options: r.options(), Threads: r.e.cfg.Threads}}
+	s := &session{r: r, gate: gate.New(), req: contract.OpenRequest{Kind: kind, Options: r.options(), Threads: r.e.cfg.Threads}}
 	s.req.Inputs = append([]contract.Input{r.key.file}, r.in.list...)
 	s.resident = r.e.ledger.NewResident("session of job "+r.id, ledger.Session, r.estimate(), s.unload)
 	for {
@@ -234,8 +235,10 @@ func (r *run) fits(parts []contract.Partition) error {
 
 // load opens the session unless it is open. The caller holds a grant that refers to its resident.
 func (s *session) load(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.gate.Enter(ctx); err != nil {
+		return err
+	}
+	defer s.gate.Leave()
 	if s.resident.Loaded() {
 		return nil
 	}
@@ -261,10 +264,10 @@ func (s *session) load(ctx context.Context) error {
 
 // unload is called by the ledger.
 func (s *session) unload() {
-	s.mu.Lock()
-	id := s.id
-	s.mu.Unlock()
-	_ = s.r.front.synth.Close(context.Background(), id)
+	// No grant refers to the session, so nobody opens it meanwhile.
+	ctx, stop := context.WithTimeout(context.Background(), s.r.e.cfg.CancelTimeout)
+	defer stop()
+	_ = s.r.front.synth.Close(ctx, s.id)
 }
 
 // close ends the session and returns when its memory is free.

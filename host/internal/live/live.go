@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/weir-zk/weir/host/internal/gate"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
@@ -77,8 +78,8 @@ type Prover struct {
 type proverKey struct {
 	req contract.LoadKeyRequest
 
-	mu sync.Mutex // one load at a time
-	in *Instance[contract.Prover]
+	gate gate.Gate // one load at a time
+	in   *Instance[contract.Prover]
 }
 
 var (
@@ -109,7 +110,7 @@ func (p *Prover) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*co
 	p.mu.Lock()
 	k, ok := p.keys[req.KeyID]
 	if !ok {
-		k = &proverKey{req: *req}
+		k = &proverKey{req: *req, gate: gate.New()}
 		p.keys[req.KeyID] = k
 	}
 	p.mu.Unlock()
@@ -117,12 +118,14 @@ func (p *Prover) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*co
 	if err != nil {
 		return nil, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if err := k.gate.Enter(ctx); err != nil {
+		return nil, err
+	}
+	defer k.gate.Leave()
 	return p.load(ctx, i, k)
 }
 
-// load is called with k.mu held.
+// load is called inside the gate.
 func (p *Prover) load(ctx context.Context, i *Instance[contract.Prover], k *proverKey) (loaded *contract.LoadedKey, err error) {
 	files := []slab.Handle{k.req.Key.Handle}
 	if k.req.Circuit != nil {
@@ -150,8 +153,10 @@ func (p *Prover) UnloadKey(ctx context.Context, id string) error {
 	if k == nil {
 		return nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if err := k.gate.Enter(ctx); err != nil {
+		return err
+	}
+	defer k.gate.Leave()
 	if k.in == nil {
 		return nil
 	}
@@ -174,11 +179,13 @@ func (p *Prover) Prove(ctx context.Context, req *contract.ProveRequest, event fu
 	if k == nil {
 		return nil, errs.New(errs.Internal, "prove", "key %s is not loaded", req.KeyID)
 	}
-	k.mu.Lock()
+	if err := k.gate.Enter(ctx); err != nil {
+		return nil, err
+	}
 	if k.in != i {
 		_, err = p.load(ctx, i, k)
 	}
-	k.mu.Unlock()
+	k.gate.Leave()
 	if err != nil {
 		return nil, err
 	}

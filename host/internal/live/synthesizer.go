@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weir-zk/weir/host/internal/gate"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/slab"
@@ -24,7 +25,7 @@ type Synthesizer struct {
 type session struct {
 	req contract.OpenRequest
 
-	mu     sync.Mutex // one opening at a time
+	gate   gate.Gate // one opening at a time
 	in     *Instance[contract.Synthesizer]
 	opened *contract.Session // as that instance knows it
 }
@@ -55,7 +56,7 @@ func (s *Synthesizer) Open(ctx context.Context, req *contract.OpenRequest) (*con
 	if err != nil {
 		return nil, err
 	}
-	x := &session{req: *req}
+	x := &session{req: *req, gate: gate.New()}
 	if err := s.open(ctx, i, x); err != nil {
 		return nil, err
 	}
@@ -103,7 +104,9 @@ func (s *Synthesizer) Synthesize(ctx context.Context, req *contract.SynthesizeRe
 	if x == nil {
 		return nil, errs.New(errs.Internal, "synthesize", "session %s is not open", req.Session)
 	}
-	x.mu.Lock()
+	if err := x.gate.Enter(ctx); err != nil {
+		return nil, err
+	}
 	if x.in != i {
 		err = s.open(ctx, i, x)
 	}
@@ -111,7 +114,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, req *contract.SynthesizeRe
 	if x.opened != nil {
 		r.Session = x.opened.ID
 	}
-	x.mu.Unlock()
+	x.gate.Leave()
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +138,10 @@ func (s *Synthesizer) Close(ctx context.Context, id string) error {
 	if x == nil {
 		return nil
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	if err := x.gate.Enter(ctx); err != nil {
+		return err
+	}
+	defer x.gate.Leave()
 	err := safely("close", func() error { return x.in.Client.Close(ctx, x.opened.ID) })
 	if errs.Is(err, errs.BackendGone) {
 		return nil
