@@ -115,7 +115,7 @@ func TestStartTraps(t *testing.T) {
 	scriptSum := sha256.Sum256([]byte("#!/bin/sh\nexec " + exe + "\n"))
 	path := func(p string) func(*LaunchConfig) { return func(c *LaunchConfig) { c.Path = p } }
 	check := func(p, s string) func(*LaunchConfig) { return func(c *LaunchConfig) { c.Path, c.SHA256 = p, s } }
-	quick := func(c *LaunchConfig) { c.StartTimeout = 300 * time.Millisecond }
+	quick := func(c *LaunchConfig) { c.StartTimeout = 1500 * time.Millisecond }
 	for _, c := range []struct {
 		name   string
 		mode   string
@@ -134,8 +134,8 @@ func TestStartTraps(t *testing.T) {
 		{"panic in init", "panic-init", nil, errs.BackendGone, []string{"handshake", "status 2", "device library is missing"}},
 		{"panic in main", "panic-main", nil, errs.BackendGone, []string{"handshake", "status 2", "no GPU here"}},
 		{"registration fails", "register", nil, errs.BackendGone, []string{"status 1", "cannot register this"}},
-		{"too slow", "slow:1h", quick, errs.BackendGone, []string{"handshake", "300ms", "looking for devices"}},
-		{"mute after the handshake", "mute", quick, errs.BackendGone, []string{"buffer channel", "300ms"}},
+		{"too slow", "slow:1h", quick, errs.BackendGone, []string{"handshake", "1.5s", "looking for devices"}},
+		{"mute after the handshake", "mute", quick, errs.BackendGone, []string{"buffer channel", "1.5s"}},
 		{"socket elsewhere", "foreign", nil, errs.BackendGone, []string{"/tmp/elsewhere.sock"}},
 		{"old contract", "old", nil, errs.Unsupported, []string{"contract version", "[3 4]", "found 1"}},
 		{"missing", "ok", path(filepath.Join(dir, "none")), errs.NotFound, []string{"none"}},
@@ -265,9 +265,7 @@ func TestDeath(t *testing.T) {
 			}
 			start := time.Now()
 			_, err = call(context.Background(), p, "Do", c.do)
-			if took := time.Since(start); took > time.Second {
-				t.Errorf("noticed after %v", took)
-			}
+			inTime(t, start)
 			wantClass(t, err, errs.BackendGone, c.words...)
 			wantClass(t, s.RecvMsg(in), errs.BackendGone, c.words...)
 			if !errs.IsRetryable(err) {
@@ -282,6 +280,18 @@ func TestDeath(t *testing.T) {
 			_, err = call(context.Background(), p, "Len", "")
 			wantClass(t, err, errs.BackendGone, c.words...)
 		})
+	}
+}
+
+// inTime checks that a death was noticed within a second.
+func inTime(t *testing.T, start time.Time) {
+	t.Helper()
+	limit := time.Second
+	if raceEnabled {
+		limit = 5 * time.Second
+	}
+	if took := time.Since(start); took > limit {
+		t.Errorf("noticed after %v", took)
 	}
 }
 
@@ -347,9 +357,7 @@ func TestStoppedProcess(t *testing.T) {
 	if err := p.Kill("no heartbeat"); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("took %v", took)
-	}
+	inTime(t, start)
 	wantClass(t, p.ExitError(), errs.BackendGone, "killed by the host: no heartbeat")
 }
 
@@ -382,9 +390,7 @@ func TestGrandchildren(t *testing.T) {
 			_, err = call(context.Background(), p, "Do", "kill")
 			wantClass(t, err, errs.BackendGone, "SIGKILL")
 			<-p.Done()
-			if took := time.Since(start); took > time.Second {
-				t.Errorf("noticed after %v", took)
-			}
+			inTime(t, start)
 			if kind == "same-group" {
 				eventually(t, "the grandchild dies with the group", 2*time.Second, func() bool { return !running(pid) })
 			} else if !running(pid) {

@@ -186,6 +186,16 @@ func (s *server) do(ctx context.Context, b []byte) ([]byte, error) {
 		time.Sleep(time.Hour)
 	case "panic":
 		panic("index out of range in kernel table")
+	case "eat": // memory, at most 256 MiB
+		var eaten [][]byte
+		for range 256 {
+			b := make([]byte, 1<<20)
+			for i := range b {
+				b[i] = 1
+			}
+			eaten = append(eaten, b)
+		}
+		return []byte(strconv.Itoa(len(eaten))), nil
 	case "exit":
 		n, _ := strconv.Atoi(arg)
 		os.Exit(n)

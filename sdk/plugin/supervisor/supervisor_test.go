@@ -79,6 +79,12 @@ func (f *fake) Kill(reason string) error {
 	return nil
 }
 
+func (f *fake) reason() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.killed
+}
+
 // world launches fakes and keeps the log.
 type world struct {
 	t     *testing.T
@@ -420,7 +426,7 @@ func TestHeartbeat(t *testing.T) {
 		f.wedged = true
 		f.mu.Unlock()
 		time.Sleep(time.Minute)
-		if f.killed == "" {
+		if f.reason() == "" {
 			t.Fatal("a wedged instance lives")
 		}
 		if got := mustGet(t, s); got == f {
@@ -455,7 +461,7 @@ func TestFail(t *testing.T) {
 			t.Fatal("two faults of three took the instance out")
 		}
 		s.Fail(wrong)
-		if f.killed == "" {
+		if f.reason() == "" {
 			t.Error("a sick instance lives on")
 		}
 		_, err := s.Get(context.Background())
@@ -519,6 +525,8 @@ func TestStop(t *testing.T) {
 			defer cancel()
 			wantClass(t, s.Stop(ctx), errs.Deadline, false)
 			time.Sleep(2 * time.Minute)
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			if w.alive != 0 || len(w.launches) != 1 {
 				t.Errorf("%d alive of %d: what started after the stop is not stopped", w.alive, len(w.launches))
 			}

@@ -1,0 +1,7 @@
+//go:build !race
+
+package plugin
+
+const raceEnabled = false
+
+const raceLess = 0
