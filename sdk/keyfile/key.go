@@ -21,6 +21,9 @@ type Options struct {
 	Circuit *r1cs.System
 	// Map maps a .wkey instead of reading it. Only in plugins: a process that maps a file dies when another truncates it.
 	Map bool
+	// PointsOnly leaves the matrices of a file alone and Key.System nil: for a backend that is given evaluations. Checking the indexes of matrices takes one
+	// pass over them otherwise.
+	PointsOnly bool
 	// CheckSubgroup tests every point of a .zkey or .params for the subgroup, and the checksums of a .wkey (whose points were tested when it was made).
 	CheckSubgroup bool
 	// Tasks is the number of goroutines, at least one.
@@ -73,6 +76,9 @@ func OpenKey(ctx context.Context, f *os.File, o Options) (*Key, error) {
 	k, err := openKey(ctx, f, o)
 	if err != nil {
 		return nil, errs.InFile(err, f.Name())
+	}
+	if o.PointsOnly {
+		k.System = nil
 	}
 	return k, nil
 }
@@ -133,9 +139,11 @@ func openZKey(ctx context.Context, f *os.File, size int64, o Options) (*Key, err
 	if err != nil {
 		return nil, err
 	}
-	sys, err := z.System(ctx)
-	if err != nil {
-		return nil, err
+	var sys *r1cs.System
+	if !o.PointsOnly || o.Circuit != nil {
+		if sys, err = z.System(ctx); err != nil {
+			return nil, err
+		}
 	}
 	pk, err := z.ProvingKey(ctx, snarkjs.ReadOptions{Tasks: o.Tasks, Subgroup: o.CheckSubgroup})
 	if err != nil {
@@ -165,7 +173,10 @@ func openWKey(ctx context.Context, f *os.File, size int64, o Options) (*Key, err
 	if err != nil {
 		return nil, err
 	}
-	sys, err := file.System()
+	var sys *r1cs.System
+	if !o.PointsOnly || o.Circuit != nil {
+		sys, err = file.System()
+	}
 	if err == nil && o.CheckSubgroup {
 		err = file.VerifyChecksums(ctx, f, o.Tasks)
 	}

@@ -228,6 +228,10 @@ func TestParamsThroughPreparedKey(t *testing.T) {
 				t.Errorf("%s: %+v", name, k)
 			}
 			k.Release(wkey.SecA, wkey.SecH)
+			bare, err := OpenKey(ctx, f, Options{Map: mapped, PointsOnly: true})
+			if err != nil || bare.System != nil || bare.Close() != nil {
+				t.Errorf("%s: points only: %v", name, err)
+			}
 			for _, x := range []struct {
 				format Kind
 				want   []byte

@@ -107,7 +107,10 @@ func TestCheckerG1(t *testing.T) {
 	neg3.Neg(&t3)
 	off := randomCurveG1(t, 77)
 	for _, n := range []int{0, 1, 2, 100, 1<<9 - 1, 1 << 9, 1<<9 + 1, 1<<11 + 77, 1 << 15} {
-		for _, piece := range []int{1 << 20, 1000} {
+		for _, piece := range []int{1 << 20, 999} {
+			if n > 1<<12 && piece < n {
+				continue
+			}
 			good := goodG1(n)
 			if n > 50 { // equal, opposite and infinite points must not upset the additions
 				good[3], good[4], good[5], good[6] = good[2], good[2], bls.G1Affine{}, bls.G1Affine{}
