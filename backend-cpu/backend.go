@@ -87,14 +87,14 @@ func (b *Backend) threads(n int) int {
 
 // PlanKey implements contract.Prover. All in bytes, for N = the domain, W wires, P private wires:
 //
-//	resident  of a prepared key, whose points stay in its file: two bitmaps of W/8 and, per domain size in use, N/2 twiddles of 32;
-//	          of any other form also the points in memory: 96 (NbA + NbB + P + NbH) + 192 NbB
-//	scratch   what the largest of the five sums needs
+//	resident  the points, 96 (NbA + NbB + P + NbH) + 192 NbB; bitmaps and maps of wires, W/64 words of 52; N/2 twiddle factors of 32
+//	scratch   W/4 + 8 W for the classified witness, and what the largest sum needs (msm.ScratchG1 and its like)
 //
-// The shape does not tell the form, so the plan is for converted keys: the upper bound. LoadKey says what is really held.
+// The shape does not tell the form of the key's file, so this is the upper bound; LoadKey says what is held. A prepared key whose pages are released
+// after use (Options.ReleaseKeyPages) holds its largest section only.
 func (b *Backend) PlanKey(_ context.Context, s *groth16.Shape) (*contract.KeyPlan, error) {
 	if err := s.Validate(); err != nil {
 		return nil, errs.Wrap(err, "plan key")
 	}
-	return &contract.KeyPlan{ResidentBytes: residentBytes(s, false), ScratchBytes: scratchBytes(s, b.threads(0)), Evaluations: 3}, nil
+	return &contract.KeyPlan{ResidentBytes: b.residentBytes(s, false), ScratchBytes: scratchBytes(s, b.threads(0)), Evaluations: 3}, nil
 }

@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -75,7 +76,7 @@ func newBench(t testing.TB, opts Options) *bench {
 // put makes a key in memory known under an id.
 func (b *bench) put(id string, pk *groth16.ProvingKey) {
 	k := &key{id: id, ready: make(chan struct{})}
-	if err := k.adopt(pk, false); err != nil {
+	if err := b.adopt(k, pk, false, 2); err != nil {
 		b.t.Fatal(err)
 	}
 	close(k.ready)
@@ -217,4 +218,22 @@ func testScalars(t testing.TB, seed string) *setup.Scalars {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// file registers a file as the host does.
+func (b *bench) file(path string) contract.Input {
+	b.t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	h, err := b.pool.AddFile(f)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return contract.Input{Name: path, Handle: h, Size: st.Size()}
 }

@@ -8,6 +8,7 @@ import (
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 
 	"github.com/weir-zk/weir/backend-cpu/msm"
+	"github.com/weir-zk/weir/backend-cpu/ntt"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
@@ -31,7 +32,7 @@ type key struct {
 	err   error // of the load
 
 	pk       *groth16.ProvingKey
-	domain   *domain
+	domain   *ntt.Domain
 	aWires   *msm.Wires // whose points A holds
 	bWires   *msm.Wires
 	kWires   *msm.Wires
@@ -135,7 +136,10 @@ func (b *Backend) release(k *key) {
 }
 
 // adopt takes the key over and makes what proofs need of it.
-func (k *key) adopt(pk *groth16.ProvingKey, mapped bool) (err error) {
+func (b *Backend) adopt(k *key, pk *groth16.ProvingKey, mapped bool, tasks int) (err error) {
+	if k.domain, err = ntt.NewDomain(pk.LogDomain, tasks); err != nil {
+		return err
+	}
 	if k.aWires, err = msm.NewWires(pk.AWires, pk.NbWires); err != nil {
 		return err
 	}
@@ -145,7 +149,7 @@ func (k *key) adopt(pk *groth16.ProvingKey, mapped bool) (err error) {
 	if k.kWires, err = msm.WiresFrom(pk.NbPublic+1, pk.NbWires); err != nil {
 		return err
 	}
-	k.pk, k.domain, k.resident = pk, newDomain(pk.LogDomain), residentBytes(&pk.Shape, mapped)
+	k.pk, k.resident = pk, b.residentBytes(&pk.Shape, mapped)
 	return nil
 }
 
@@ -154,14 +158,26 @@ const (
 	g2Bytes = int64(unsafe.Sizeof(bls.G2Affine{}))
 )
 
-func residentBytes(s *groth16.Shape, mapped bool) int64 {
-	total := 2*int64((s.NbWires+63)/64*8) + int64(s.DomainSize())*128
-	if !mapped {
-		total += g1Bytes*int64(s.NbA+s.NbB+s.NbPrivate()+s.NbH) + g2Bytes*int64(s.NbB)
+// residentBytes is what a loaded key holds. Pages of a mapped key count like others: they are in the process' memory while they are used.
+func (b *Backend) residentBytes(s *groth16.Shape, mapped bool) int64 {
+	words := int64(s.NbWires+63) / 64
+	tables := 3*12*words + ntt.Bytes(s.LogDomain) // three maps of wires: a word and a count each
+	sections := []int64{g1Bytes * int64(s.NbA), g1Bytes * int64(s.NbB), g2Bytes * int64(s.NbB), g1Bytes * int64(s.NbPrivate()), g1Bytes * int64(s.NbH)}
+	var sum, largest int64
+	for _, n := range sections {
+		sum += n
+		largest = max(largest, n)
 	}
-	return total
+	if mapped && b.opts.ReleaseKeyPages {
+		return tables + 16*words + largest
+	}
+	return tables + 16*words + sum
 }
 
+// scratchBytes is what one proof allocates at most: the sums are made one after the other.
 func scratchBytes(s *groth16.Shape, tasks int) int64 {
-	return 64 << 20
+	classes := int64(s.NbWires)/4 + 8*int64(s.NbWires)
+	return max(msm.ScratchG1(s.NbH, tasks),
+		classes+msm.ScratchWitnessG1(max(s.NbA, s.NbB, s.NbPrivate()), tasks),
+		classes+msm.ScratchWitnessG2(s.NbB, tasks))
 }

@@ -1,20 +1,18 @@
 package cpu
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"github.com/weir-zk/weir/backend-cpu/setup"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/encoding/bellman"
-	"github.com/weir-zk/weir/sdk/encoding/iden3"
 	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
 	"github.com/weir-zk/weir/sdk/encoding/wkey"
 	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/keyfile"
 	"github.com/weir-zk/weir/sdk/r1cs"
 	"github.com/weir-zk/weir/sdk/slab"
 )
@@ -30,49 +28,47 @@ func (b *Backend) open(ctx context.Context, k *key, req *contract.LoadKeyRequest
 
 func (b *Backend) openFile(ctx context.Context, k *key, req *contract.LoadKeyRequest, file slab.FileView) error {
 	tasks := b.threads(req.Threads)
-	magic := make([]byte, 8)
-	if n, err := file.ReadAt(magic, 0); n < len(magic) {
-		if err == nil || err == io.EOF {
-			return errs.Mismatch(errs.InvalidFile, "read key", "size", "a key file", fmt.Sprintf("%d bytes", file.Size()))
-		}
-		return errs.Wrap(err, "read key")
+	kind, err := keyfile.Sniff(file, file.Size())
+	if err != nil {
+		return err
 	}
-	switch {
-	case string(magic) == wkey.Magic:
-		return k.openPrepared(ctx, file.OSFile(), tasks, req.Trusted)
-	case bytes.HasPrefix(magic, []byte("zkey")):
+	var pk *groth16.ProvingKey
+	switch kind {
+	case keyfile.WKey:
+		return b.openPrepared(ctx, k, file.OSFile(), tasks, req.Trusted)
+	case keyfile.ZKey:
 		z, err := snarkjs.OpenZKey(file, file.Size())
 		if err != nil {
 			return err
 		}
-		pk, err := z.ProvingKey(ctx, snarkjs.ReadOptions{Tasks: tasks, Subgroup: !req.Trusted})
+		if pk, err = z.ProvingKey(ctx, snarkjs.ReadOptions{Tasks: tasks, Subgroup: !req.Trusted}); err != nil {
+			return err
+		}
+	case keyfile.Params:
+		p, err := bellman.Open(file, file.Size())
 		if err != nil {
 			return err
 		}
-		return k.adopt(pk, false)
+		if req.Circuit == nil {
+			return errs.New(errs.InvalidArgument, "read key", "a bellman key does not tell which wires its points belong to").
+				WithHint("give the circuit with --circuit, or import the key once with weir key import")
+		}
+		sys, err := b.circuit(ctx, req.Circuit, tasks)
+		if err != nil {
+			return err
+		}
+		if pk, err = p.ProvingKey(ctx, bellman.DensitiesOf(sys), bellman.Options{Tasks: tasks, CheckSubgroup: !req.Trusted}); err != nil {
+			return err
+		}
+	default:
+		return errs.Mismatch(errs.InvalidFile, "read key", "", "a proving key (.wkey, .zkey or .params)", kind)
 	}
-	p, err := bellman.Open(file, file.Size())
-	if err != nil {
-		return err
-	}
-	if req.Circuit == nil {
-		return errs.New(errs.InvalidArgument, "read key", "a bellman key does not tell which wires its points belong to").
-			WithHint("give the circuit with --circuit, or import the key once with weir key import")
-	}
-	sys, err := b.circuit(ctx, req.Circuit)
-	if err != nil {
-		return err
-	}
-	pk, err := p.ProvingKey(ctx, bellman.DensitiesOf(sys), bellman.Options{Tasks: tasks, CheckSubgroup: !req.Trusted})
-	if err != nil {
-		return err
-	}
-	return k.adopt(pk, false)
+	return b.adopt(k, pk, false, tasks)
 }
 
 // openPrepared maps a .wkey. Its checksums are compared at every load, unless the host knows the file's digest: a damaged point would cost a
 // proof, which is then refused, and nobody would know why.
-func (k *key) openPrepared(ctx context.Context, f *os.File, tasks int, trusted bool) error {
+func (b *Backend) openPrepared(ctx context.Context, k *key, f *os.File, tasks int, trusted bool) error {
 	file, err := wkey.Map(f)
 	if err != nil {
 		return err
@@ -81,7 +77,7 @@ func (k *key) openPrepared(ctx context.Context, f *os.File, tasks int, trusted b
 		err = file.VerifyChecksums(ctx, f, tasks)
 	}
 	if err == nil {
-		err = k.adopt(file.Key(), file.Mapped())
+		err = b.adopt(k, file.Key(), file.Mapped(), tasks)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -94,17 +90,13 @@ func (k *key) openPrepared(ctx context.Context, f *os.File, tasks int, trusted b
 	return nil
 }
 
-// circuit reads a constraint system from an .r1cs file.
-func (b *Backend) circuit(ctx context.Context, in *contract.Input) (*r1cs.System, error) {
+// circuit reads a constraint system from any file that holds one.
+func (b *Backend) circuit(ctx context.Context, in *contract.Input, tasks int) (*r1cs.System, error) {
 	file, err := b.resolver.File(in.Handle)
 	if err != nil {
 		return nil, err
 	}
-	f, err := iden3.OpenR1CS(file, file.Size())
-	if err != nil {
-		return nil, errs.InFile(err, in.Name)
-	}
-	sys, err := f.System(ctx)
+	sys, err := keyfile.OpenCircuit(ctx, file, file.Size(), tasks)
 	return sys, errs.InFile(err, in.Name)
 }
 
@@ -135,7 +127,7 @@ func (b *Backend) MakeKey(ctx context.Context, req *contract.MakeKeyRequest, pro
 	if progress != nil {
 		progress("read circuit", 0)
 	}
-	sys, err := b.circuit(ctx, &req.Circuit)
+	sys, err := b.circuit(ctx, &req.Circuit, b.threads(req.Threads))
 	if err != nil {
 		return nil, errs.Wrap(err, op)
 	}

@@ -177,14 +177,17 @@ func (p *proof) stage(name string, f func() error) error {
 // consume does all that needs a, b or c.
 func (p *proof) consume(ctx context.Context) error {
 	pk := p.key.pk
-	err := p.stage("ntt", func() error {
-		return quotient(ctx, p.key.domain, pk.Shape.H, p.a, p.b, p.c, p.tasks)
+	var factor fr.Element
+	err := p.stage("ntt", func() (err error) {
+		factor, err = quotient(ctx, p.key.domain, pk.Shape.H, p.a, p.b, p.c, p.tasks)
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	return p.stage("msm-h", func() (err error) {
 		p.hSum, err = msm.G1(ctx, pk.H, p.a[:pk.NbH], p.tasks)
+		p.hSum.ScalarMultiplication(&p.hSum, factor.BigInt(new(big.Int)))
 		p.drop(sectionH)
 		return err
 	})
