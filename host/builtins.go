@@ -2,9 +2,17 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
+	"google.golang.org/grpc"
+
+	cpu "github.com/weir-zk/weir/backend-cpu"
+	"github.com/weir-zk/weir/plugins/circom"
+	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/plugin"
+	"github.com/weir-zk/weir/sdk/slab"
 )
 
 // testRandomnessEnv tells a built-in backend to accept fixed randomness. Only the engine sets it, for Config.TestRandomness.
@@ -20,7 +28,34 @@ type builtin struct {
 
 // builtins lists everything that is compiled in. There is no other registry.
 func builtins() []builtin {
-	return []builtin{}
+	return []builtin{
+		{name: cpu.Name, kind: "prover", about: "Groth16 on the processor", serve: func() error {
+			return serveProver(cpu.Name, func(r slab.Resolver) contract.Prover {
+				return cpu.New(r, cpu.Options{Version: Version, ReleaseKeyPages: true, AllowInsecureTestRandomness: os.Getenv(testRandomnessEnv) == "1"})
+			})
+		}},
+		{name: "circom", kind: "synthesizer", about: "circuits written in circom", serve: func() error {
+			return serveSynthesizer("circom", func(r slab.Resolver) contract.Synthesizer {
+				return circom.New(r, circom.Options{CacheBytes: circomCache})
+			})
+		}},
+	}
+}
+
+// Version is weir's, as built-in plugins report it. The build sets it (-ldflags -X).
+var Version = "dev"
+
+// circomCache is what the circom plugin may keep of circuits that no job uses: part of the margin that a memory budget leaves to processes.
+const circomCache = 64 << 20
+
+func serveProver(name string, make func(slab.Resolver) contract.Prover) error {
+	return plugin.Serve(plugin.ServeConfig{Name: name, Kind: "prover", Versions: map[int]func(*grpc.Server, slab.Resolver) error{
+		contract.Version: func(s *grpc.Server, r slab.Resolver) error { contract.RegisterProver(s, make(r)); return nil }}})
+}
+
+func serveSynthesizer(name string, make func(slab.Resolver) contract.Synthesizer) error {
+	return plugin.Serve(plugin.ServeConfig{Name: name, Kind: "synthesizer", Versions: map[int]func(*grpc.Server, slab.Resolver) error{
+		contract.Version: func(s *grpc.Server, r slab.Resolver) error { contract.RegisterSynthesizer(s, make(r)); return nil }}})
 }
 
 // BuiltinInfo describes a plugin that is compiled in.

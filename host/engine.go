@@ -37,7 +37,8 @@ type Engine struct {
 	keptIDs  []string        // oldest first
 	accepted int             // partitions accepted and not finished
 	order    uint64
-	idle     *sync.Cond // jobs may have become empty
+	setups   map[uint64]context.CancelCauseFunc
+	idle     *sync.Cond // jobs or setups may have become empty
 
 	closeOnce sync.Once
 	closeErr  error
@@ -68,7 +69,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		}
 		budget, from = limit.Bytes, limit.String()
 	}
-	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}}
+	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}, setups: map[uint64]context.CancelCauseFunc{}}
 	e.idle = sync.NewCond(&e.mu)
 	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget})
 	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers,
@@ -280,6 +281,9 @@ func (e *Engine) close(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		for _, stop := range e.setups {
+			stop(&errs.Error{Class: errs.Unavailable, Op: "setup", Found: "given up: the engine was closed", Retryable: true})
+		}
 		for _, r := range e.jobs {
 			r.stopped = true
 			go func() {
@@ -291,7 +295,7 @@ func (e *Engine) close(ctx context.Context) error {
 	defer stop()
 	e.mu.Lock()
 	e.closing = true
-	for len(e.jobs) > 0 {
+	for len(e.jobs)+len(e.setups) > 0 {
 		e.idle.Wait()
 	}
 	e.mu.Unlock()

@@ -2,11 +2,158 @@ package host
 
 import (
 	"context"
+	"errors"
+	"os"
+	"syscall"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-zk/weir/host/ledger"
+	"github.com/weir-zk/weir/internal/atomicfile"
+	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/slab"
 )
 
-// Setup makes a development key.
+// Setup makes a development key. The file at job.Out appears, or is replaced, only when the key is whole. Errors: errs.Unsupported when the backend
+// makes no keys; errs.Exhausted when the budget cannot hold the work; and what the circuit's reader reports.
 func (e *Engine) Setup(ctx context.Context, job *SetupJob) (*SetupResult, error) {
-	return nil, errs.New(errs.Unavailable, "setup", "not built yet")
+	ctx, done, err := e.enterSetup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	r, err := e.setup(ctx, job)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		return nil, errs.Wrap(cause, "setup")
+	}
+	return r, err
+}
+
+func (e *Engine) setup(ctx context.Context, job *SetupJob) (_ *SetupResult, err error) {
+	begin := e.cfg.Clock.Now()
+	if job.Out == "" {
+		return nil, errs.Mismatch(errs.InvalidArgument, "setup", "key", "a path", "nothing")
+	}
+	in := newInputs(e.pool)
+	defer func() { err = errors.Join(err, in.close()) }()
+	if err := in.add(contract.RoleCircuit, job.Circuit, -1); err != nil {
+		return nil, err
+	}
+	if len(in.list) == 0 {
+		return nil, errs.Mismatch(errs.InvalidArgument, "setup", "circuit", "a path", "nothing")
+	}
+	b, err := e.keyMaker(ctx, job.Backend)
+	if err != nil {
+		return nil, err
+	}
+	out, err := atomicfile.Create(job.Out, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	handle, err := addOutput(e.pool, out.File)
+	if err != nil {
+		return nil, errs.InFile(err, job.Out)
+	}
+	defer func() { err = errors.Join(err, e.pool.RemoveFile(handle)) }()
+
+	// The circuit in rows and in columns, and a few field elements a row and wire: about three times the file.
+	req := ledger.Request{Owner: "setup of " + job.Circuit, Order: e.nextOrder()}
+	req.Need[ledger.Setup] = min(3*in.list[0].Size+64<<20, e.ledger.Budget())
+	g, err := e.ledger.Acquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	e.ledger.TrimIdle()
+	made, err := b.prover.MakeKey(ctx, &contract.MakeKeyRequest{CallID: contract.NewCallID(), Circuit: in.list[0], Out: handle, Rows: job.Rows, H: job.H,
+		Threads: e.cfg.Threads, Seed: job.Seed, Scalars: job.Scalars}, func(stage string, f float64) {
+		if job.Progress != nil {
+			job.Progress(stage, f)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	st, err := out.File.Stat()
+	if err != nil {
+		return nil, errs.InFile(errs.Wrap(err, "setup"), job.Out)
+	}
+	if err := out.Commit(); err != nil {
+		return nil, err
+	}
+	return &SetupResult{Shape: made.Shape, Bytes: st.Size(), Elapsed: e.cfg.Clock.Now().Sub(begin), Peak: e.Report()}, nil
+}
+
+// keyMaker finds a backend that makes keys.
+func (e *Engine) keyMaker(ctx context.Context, name string) (*backend, error) {
+	list, err := e.candidates(&Job{Backend: name})
+	if err != nil {
+		return nil, err
+	}
+	var first error
+	for _, b := range list {
+		info, err := e.describe(ctx, b)
+		switch {
+		case err != nil:
+			first = either(first, err)
+		case info.Has(contract.AbilityMakesKeys):
+			return b, nil
+		}
+	}
+	if first != nil {
+		return nil, first
+	}
+	return nil, errs.New(errs.Unsupported, "setup", "no such backend makes development keys").WithHint("name one that does, such as cpu")
+}
+
+// addOutput registers an empty file that a backend is to write. A pool takes only files that were opened read-only, because inputs must not be written; so
+// the same file is registered read-only, and its descriptor then made to stand for the writable one.
+func addOutput(pool *slab.Pool, out *os.File) (slab.Handle, error) {
+	f, err := os.Open(out.Name())
+	if err != nil {
+		return 0, errs.Wrap(err, "register output")
+	}
+	h, err := pool.AddFile(f)
+	if err != nil {
+		return 0, err
+	}
+	syscall.ForkLock.RLock()
+	err = unix.Dup2(int(out.Fd()), int(f.Fd()))
+	if err == nil {
+		unix.CloseOnExec(int(f.Fd()))
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return 0, errors.Join(&errs.Error{Class: errs.Internal, Op: "register output", Err: err}, pool.RemoveFile(h))
+	}
+	return h, nil
+}
+
+// enterSetup makes a set-up something that Close waits for, and ends when it is forced.
+func (e *Engine) enterSetup(ctx context.Context) (context.Context, func(), error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return nil, nil, errDraining()
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	e.order++
+	id := e.order
+	e.setups[id] = stop
+	return ctx, func() {
+		stop(nil)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.setups, id)
+		e.idle.Broadcast()
+	}, nil
+}
+
+func (e *Engine) nextOrder() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.order++
+	return e.order
 }
