@@ -35,7 +35,11 @@ func TestMultiples(t *testing.T) {
 	var other2 bls12381.G2Affine
 	other2.ScalarMultiplication(&gen2, big.NewInt(-12345))
 	ctx := context.Background()
-	for _, planned := range []int{0, 1, 100, 5000, 100_000} { // the table's size
+	sizes := []int{0, 1, 100, 5000, 100_000} // the table's size
+	if fieldtest.Race {
+		sizes = []int{1, 100}
+	}
+	for _, planned := range sizes {
 		for k, base1 := range []bls12381.G1Affine{gen1, other1, {}} {
 			base2 := []bls12381.G2Affine{gen2, other2, {}}[k]
 			if k > 0 && planned != 100 {
@@ -71,7 +75,7 @@ func TestMultiples(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i := range s {
-					if n == 800 && planned != 100 && i%5 != 0 {
+					if i%5 != 0 && (fieldtest.Race || n == 800 && planned != 100) {
 						continue
 					}
 					e := s[i].BigInt(new(big.Int))

@@ -61,7 +61,11 @@ func witnessLike(n int, zero, one, minus, small int) []fr.Element {
 
 func TestWitnessSums(t *testing.T) {
 	ctx := context.Background()
-	for _, n := range []int{1, 2, 63, 64, 65, 127, 128, 129, 1000, 1 << 12, 1<<12 + 1, 70000} {
+	sizes := []int{1, 2, 63, 64, 65, 127, 128, 129, 1000, 1 << 12, 1<<12 + 1, 70000}
+	if fieldtest.Race {
+		sizes = []int{1, 65, 20000} // 20000 bits are for more than one task
+	}
+	for _, n := range sizes {
 		for name, values := range map[string][]fr.Element{
 			"bits":  witnessLike(n, 55, 31, 14, 0),
 			"mixed": witnessLike(n, 30, 20, 20, 20),
@@ -69,6 +73,9 @@ func TestWitnessSums(t *testing.T) {
 			"zeros": witnessLike(n, 100, 0, 0, 0),
 			"dense": witnessLike(min(n, 2000), 0, 0, 0, 0),
 		} {
+			if fieldtest.Race && n > 1000 && name != "bits" {
+				continue
+			}
 			n := len(values)
 			b := newBases(n, true)
 			for _, form := range []assignment.Form{assignment.Dense, assignment.Compact} {
@@ -195,6 +202,9 @@ func TestWitnessConcurrently(t *testing.T) {
 }
 
 func TestWitnessScratchIsWhatIsAllocated(t *testing.T) {
+	if fieldtest.Race {
+		t.Skip("the race detector allocates on its own")
+	}
 	for _, values := range [][]fr.Element{witnessLike(1<<15, 50, 50, 0, 0), witnessLike(1<<13, 0, 0, 0, 0)} {
 		b := newBases(len(values), false)
 		w := Classify(vector(t, assignment.Dense, values))
