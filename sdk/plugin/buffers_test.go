@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -111,9 +110,7 @@ func TestHandOverToStopped(t *testing.T) {
 		c.HandOverTimeout = 100 * time.Millisecond
 		c.KillTimeout = 100 * time.Millisecond
 	})
-	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	stopProcess(t, p.PID())
 	path := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(path, []byte("k"), 0o600); err != nil {
 		t.Fatal(err)

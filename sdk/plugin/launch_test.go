@@ -347,9 +347,7 @@ func TestStoppedProcess(t *testing.T) {
 		c.KillTimeout = 300 * time.Millisecond
 		c.HandOverTimeout = 100 * time.Millisecond
 	})
-	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	stopProcess(t, p.PID())
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	wantClass(t, p.Ping(ctx), errs.Deadline)
@@ -382,10 +380,10 @@ func TestGrandchildren(t *testing.T) {
 					t.Errorf("a grandchild holds %s", line)
 				}
 			}
-			links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-			if err != nil || len(links) != 3 {
-				t.Errorf("the grandchild holds %v, %v", links, err)
-			}
+			eventually(t, "the grandchild, once it has loaded its libraries, holds three descriptors", 5*time.Second, func() bool {
+				links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+				return err == nil && len(links) == 3
+			})
 			start := time.Now()
 			_, err = call(context.Background(), p, "Do", "kill")
 			wantClass(t, err, errs.BackendGone, "SIGKILL")

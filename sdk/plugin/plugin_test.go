@@ -410,6 +410,31 @@ func eventually(t testing.TB, what string, within time.Duration, ok func() bool)
 	}
 }
 
+// stopProcess sends SIGSTOP and waits until every thread has obeyed.
+func stopProcess(t testing.TB, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "linux" {
+		time.Sleep(200 * time.Millisecond)
+		return
+	}
+	eventually(t, "all threads are stopped", 5*time.Second, func() bool {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range tasks {
+			stat, err := os.ReadFile(task)
+			if _, rest, _ := strings.Cut(string(stat), ") "); err == nil && !strings.HasPrefix(rest, "T") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // running tells whether pid is a process that is not a zombie.
 func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
