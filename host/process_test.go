@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -210,7 +212,192 @@ func generated(t testing.TB, dir string, rows int) (r1cs, wtns string) {
 	return r1cs, wtns
 }
 
-var _ = strings.Contains
-var _ sync.Mutex
-var _ = syscall.SIGKILL
-var _ = hclog.Debug
+// children are the plugin processes of this one, by the plugin they serve.
+func children(t testing.TB, name string) []int {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []int
+	for _, dir := range all {
+		stat, err1 := os.ReadFile(dir + "/stat")
+		cmd, err2 := os.ReadFile(dir + "/cmdline")
+		pid, err3 := strconv.Atoi(filepath.Base(dir))
+		if err1 != nil || err2 != nil || err3 != nil {
+			continue
+		}
+		after := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(after) > 1 && after[0] != "Z" && after[1] == strconv.Itoa(os.Getpid()) && strings.Contains(string(cmd), "plugin\x00serve\x00"+name) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// T12. A plugin that is killed in the middle costs the work in its lanes: the job still ends with verified proofs, and the next one passes.
+func TestKilledPlugin(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("finds the plugin in /proc")
+	}
+	for _, victim := range []struct {
+		plugin string
+		at     host.BufferEvent
+	}{{"cpu", host.ProveStart}, {"circom", host.SynthStart}} {
+		t.Run(victim.plugin, func(t *testing.T) {
+			dir := t.TempDir()
+			r1cs, wtns := generated(t, dir, 1<<12)
+			key := filepath.Join(dir, "k.wkey")
+			var once sync.Once
+			armed, killed := make(chan struct{}), make(chan int, 1)
+			e := engine(t, host.Config{Listener: &host.Listener{Buffers: func(i host.BuffersInfo) {
+				select {
+				case <-armed:
+				default:
+					return
+				}
+				if i.Event == victim.at {
+					once.Do(func() {
+						go func() {
+							pids := children(t, victim.plugin)
+							for _, pid := range pids {
+								_ = syscall.Kill(pid, syscall.SIGKILL)
+							}
+							killed <- len(pids)
+						}()
+					})
+				}
+			}}})
+			if _, err := e.Setup(context.Background(), &host.SetupJob{Circuit: r1cs, Out: key}); err != nil {
+				t.Fatal(err)
+			}
+			job := func() *host.Job {
+				return &host.Job{Key: key, Circuit: r1cs, Partitions: []host.Partition{{Witness: wtns}, {Witness: wtns}}}
+			}
+			close(armed)
+			r, err := e.Prove(context.Background(), job())
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			checkResult(t, verifierOf(t, key), r)
+			if n := <-killed; n != 1 {
+				t.Fatalf("%d plugins were killed", n)
+			}
+			if r.Partitions[0].Attempts+r.Partitions[1].Attempts < 3 {
+				t.Log("the plugin had answered before it was killed")
+			}
+			if r, err = e.Prove(context.Background(), job()); err != nil {
+				t.Fatalf("the next job: %v", err)
+			}
+			checkResult(t, verifierOf(t, key), r)
+			if p := e.Report(); p.Now != (host.Gauges{}) || p.PermitsUsed != 0 {
+				t.Errorf("left: %+v", p)
+			}
+		})
+	}
+}
+
+// Proofs of a file that was cut while the plugin had it mapped: an error that names the file, and the next job passes.
+func TestKeyCutWhileMapped(t *testing.T) {
+	dir := t.TempDir()
+	r1cs, wtns := generated(t, dir, 5000)
+	key, good := filepath.Join(dir, "k.wkey"), filepath.Join(dir, "good.wkey")
+	e := engine(t, host.Config{})
+	for _, out := range []string{key, good} {
+		if _, err := e.Setup(context.Background(), &host.SetupJob{Circuit: r1cs, Out: out}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job := &host.Job{Key: key, Circuit: r1cs, Partitions: []host.Partition{{Witness: wtns}}}
+	if _, err := e.Prove(context.Background(), job); err != nil {
+		t.Fatal(err)
+	}
+	// The key is loaded and mapped; the file's identity is kept but for its size: the next job would open it anew, so the cut happens in its midst.
+	var once sync.Once
+	e2 := engine(t, host.Config{Listener: &host.Listener{Buffers: func(i host.BuffersInfo) {
+		if i.Event == host.SynthDone {
+			once.Do(func() {
+				if err := os.Truncate(key, 8192); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}}})
+	_, err := e2.Prove(context.Background(), job)
+	if !errs.Is(err, errs.InvalidFile) || !strings.Contains(fmt.Sprint(err), key) {
+		t.Errorf("%v", err)
+	}
+	job.Key = good
+	if _, err := e2.Prove(context.Background(), job); err != nil {
+		t.Errorf("the next job: %v", err)
+	}
+}
+
+// A witness that does not satisfy the circuit is refused before anything is proved, with the constraint; unchecked, the backend notices.
+func TestUnsatisfiedWitness(t *testing.T) {
+	e := engine(t, inProcess())
+	dir := t.TempDir()
+	c := circuitgen.Unsatisfied(circuitgen.Dense{Rows: 50, Seed: 1})
+	r1cs, wtns, err := circuitgen.WriteFiles(dir, "c", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(dir, "k.wkey")
+	if _, err := e.Setup(context.Background(), &host.SetupJob{Circuit: r1cs, Out: key}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		job  host.Job
+		word string
+	}{
+		{host.Job{Circuit: r1cs, CheckWitness: true}, "constraint"},
+		{host.Job{Circuit: r1cs, Options: map[string]string{"check": "off"}}, "satisfying"}, // the backend's quotient has a remainder
+	} {
+		tc.job.Key, tc.job.Partitions = key, []host.Partition{{Witness: wtns}}
+		r, err := e.Prove(context.Background(), &tc.job)
+		if r != nil || !errs.Is(err, errs.Unsatisfied) || !strings.Contains(err.Error(), tc.word) {
+			t.Errorf("%s: %v (%v)", tc.word, err, errs.ClassOf(err))
+		}
+	}
+}
+
+// The debug log has the line that operators look for.
+func TestBuffersLine(t *testing.T) {
+	var out strings.Builder
+	l := host.LogListener(hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Debug, DisableTime: true}))
+	l.Buffers(host.BuffersInfo{Event: host.ABCFreed, Gauges: host.Gauges{Synth: 3, Provers: 10, Aux: 12, Shells: 2, Pending: 1, Est: 141 << 30}, Budget: 256 << 30})
+	if want := "[DEBUG] BUFFERS[abc_freed]: synth=3 provers=10 aux=12 shells=2 pending=1 est=141GiB budget=256GiB\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// BenchmarkHostOverhead is the time that the engine adds to a partition of a tiny circuit, the plugins running: admission, hand-over, calls, check of the
+// proof; what the plugins say they needed is subtracted.
+func BenchmarkHostOverhead(b *testing.B) {
+	e := engine(b, host.Config{})
+	job := &host.Job{Key: fixtures + "multiplier/circuit.zkey", Circuit: fixtures + "multiplier/circuit.r1cs"}
+	for range 8 {
+		job.Partitions = append(job.Partitions, host.Partition{Witness: fixtures + "multiplier/witness.wtns"})
+	}
+	var plugins time.Duration
+	prove := func() {
+		r, err := e.Prove(context.Background(), job)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, p := range r.Partitions {
+			for _, s := range p.Steps {
+				plugins += s.Elapsed
+			}
+		}
+	}
+	prove()
+	plugins = 0
+	b.ResetTimer()
+	for range b.N {
+		prove()
+	}
+	n := float64(b.N * len(job.Partitions))
+	b.ReportMetric((b.Elapsed()-plugins).Seconds()*1e3/n, "host-ms/partition")
+	b.ReportMetric(plugins.Seconds()*1e3/n, "prover-ms/partition")
+}
