@@ -100,7 +100,7 @@ func keyImport(ctx context.Context, s *session) error {
 		return err
 	}
 	defer src.Close()
-	out := &outputs{t: s.terminal}
+	out := &outputs{t: s.terminal, command: commandPath(s.c)}
 	if err := out.add("key", args[1]); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func keyExport(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	out := &outputs{t: s.terminal}
+	out := &outputs{t: s.terminal, command: commandPath(s.c)}
 	if err := out.add("file", args[1]); err != nil {
 		return err
 	}

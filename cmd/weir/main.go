@@ -16,6 +16,7 @@ func main() { os.Exit(run(os.Args)) }
 
 // run does everything and returns the exit code, so that deferred calls have been made when the process ends.
 func run(args []string) (code int) {
+	host.Version, _, _ = buildVersion()
 	// A plugin is this executable again. It must come first: nothing of what follows is meant for it.
 	if served, err := host.PluginMain(args); served {
 		return newTerm(os.Stdout, os.Stderr).fail(err)

@@ -13,8 +13,9 @@ import (
 // outputs are the files that a command writes: all of them or none. They are looked at before the work begins, so that an hour of proving does not end
 // at a folder that is not there, and written when it is over.
 type outputs struct {
-	t     *terminal
-	files []*output
+	t       *terminal
+	command string // for messages
+	files   []*output
 }
 
 type output struct {
@@ -62,7 +63,7 @@ func (o *outputs) check(inputs ...string) error {
 	for _, f := range o.files {
 		if f.target == "" {
 			if o.t.json {
-				return usageError("weir", "--json and --%s both want stdout", f.flag)
+				return usageError(o.command, "--json and --%s both want stdout", f.flag)
 			}
 			continue
 		}
@@ -78,7 +79,7 @@ func (o *outputs) check(inputs ...string) error {
 		}
 		a, err := atomicfile.Create(f.target, 0)
 		if err != nil {
-			return err
+			return asNamed(err, f.path)
 		}
 		if err := a.Close(); err != nil {
 			return errs.Wrap(err, "write "+f.path)
@@ -130,7 +131,7 @@ func (o *outputs) commit() error {
 		}
 		a, err := atomicfile.Create(f.target, 0)
 		if err != nil {
-			return err
+			return asNamed(err, f.path)
 		}
 		written = append(written, ready{a, f.target})
 		if err := f.write(a); err == nil && !f.direct {
@@ -164,6 +165,17 @@ func (o *outputs) paths() map[string]string {
 		}
 	}
 	return out
+}
+
+// asNamed puts the path as the user wrote it in the place of the one behind it.
+func asNamed(err error, path string) error {
+	var e *errs.Error
+	if errors.As(err, &e) && e == err {
+		c := *e
+		c.Path = path
+		return &c
+	}
+	return err
 }
 
 // writeError gives a failure of the file system its class and the user's path in place of a temporary name.

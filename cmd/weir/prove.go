@@ -242,7 +242,7 @@ func proveOutputs(s *session) (out *outputs, made string, err error) {
 	if proof == "" && public == "" && !s.json {
 		return nil, "", usageError("weir prove", "no output: give --proof and --public, or --out, or --json")
 	}
-	out = &outputs{t: s.terminal}
+	out = &outputs{t: s.terminal, command: commandPath(s.c)}
 	if err := out.add("proof", proof); err != nil {
 		return nil, made, err
 	}

@@ -77,7 +77,7 @@ func setup(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	out := &outputs{t: s.terminal}
+	out := &outputs{t: s.terminal, command: commandPath(s.c)}
 	if err := out.add("key", job.Out); err != nil {
 		return err
 	}
