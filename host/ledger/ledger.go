@@ -180,8 +180,8 @@ func (l *Ledger) impossible(req *Request) error {
 	if l.opts.From != "" {
 		from = " (" + l.opts.From + ")"
 	}
-	return errs.Mismatch(errs.Exhausted, "admit "+req.Owner, "memory", fmt.Sprintf("at most the budget of %v%s", Size(l.opts.Budget), from),
-		fmt.Sprintf("a need of %v: %v", Size(whole.Total()), whole.String())).
+	return errs.Mismatch(errs.Exhausted, "admit "+req.Owner, "memory", fmt.Sprintf("at most the budget of %v, %d bytes%s", Size(l.opts.Budget), l.opts.Budget, from),
+		fmt.Sprintf("a need of %v, %d bytes: %v", Size(whole.Total()), whole.Total(), whole.String())).
 		WithHint("raise the memory budget to %d bytes or more, or use a machine with more memory", whole.Total())
 }
 

@@ -1,0 +1,396 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
+
+	"github.com/weir-zk/weir/sdk/errs"
+)
+
+// TestAdmission runs the scripts in testdata/admission. Commands:
+//
+//	new budget=N permits=N idle=N          an empty account; idle bytes of free slabs
+//	resident name size=N                   a key
+//	acquire id [prio=high] [order=N] [front] [permit] [need=N] [use=(name,...)]
+//	try id ...                             the same, without waiting
+//	loaded name [actual=N]                 the key is in memory
+//	release id bytes=N / permit id / close id / cancel id
+//	retire name / lost name / unloaded name
+//
+// Each prints what was decided and what the account is then.
+func TestAdmission(t *testing.T) {
+	datadriven.Walk(t, "testdata/admission", func(t *testing.T, path string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{}
+			datadriven.RunTest(t, path, s.run)
+			s.end()
+		})
+	})
+}
+
+type script struct {
+	l         *Ledger
+	idle      int64
+	mu        sync.Mutex
+	said      []string
+	grants    map[string]*Grant
+	cancels   map[string]context.CancelFunc
+	residents map[string]*Resident
+	unloads   map[string]chan struct{}
+	order     uint64
+}
+
+func (s *script) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = append(s.said, fmt.Sprintf(format, args...))
+}
+
+func (s *script) end() {
+	for _, c := range s.cancels {
+		c()
+	}
+	for _, c := range s.unloads {
+		close(c)
+	}
+	synctest.Wait()
+}
+
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	num := func(key string, def int64) int64 {
+		if d.HasArg(key) {
+			d.ScanArgs(t, key, &def)
+		}
+		return def
+	}
+	id := ""
+	if len(d.CmdArgs) > 0 {
+		id = d.CmdArgs[0].Key
+	}
+	switch d.Cmd {
+	case "new":
+		*s = script{idle: num("idle", 0), grants: map[string]*Grant{}, cancels: map[string]context.CancelFunc{}, residents: map[string]*Resident{}, unloads: map[string]chan struct{}{}}
+		s.l = New(Options{Budget: num("budget", 0), Permits: int(num("permits", 1)), From: "the script", Idle: func() int64 { return s.idle }, Trim: func(keep int64) {
+			s.say("trim the pool from %d to %d", s.idle, max(keep, 0))
+			s.idle = max(keep, 0)
+		}})
+	case "resident":
+		gate := make(chan struct{}, 1)
+		s.unloads[id] = gate
+		s.residents[id] = s.l.NewResident(id, Key, num("size", 0), func() {
+			s.say("unload %s", id)
+			<-gate
+		})
+	case "acquire", "try":
+		s.order++
+		req := Request{Owner: id, Order: uint64(num("order", int64(s.order))), Front: d.HasArg("front"), Permit: d.HasArg("permit")}
+		req.Need[Evaluations] = num("need", 0)
+		if d.HasArg("prio") {
+			var p string
+			d.ScanArgs(t, "prio", &p)
+			req.Priority, _ = ParsePriority(p)
+		}
+		for _, a := range d.CmdArgs {
+			if a.Key == "use" {
+				for _, n := range a.Vals {
+					req.Residents = append(req.Residents, s.residents[n])
+				}
+			}
+		}
+		if d.Cmd == "try" {
+			g, ok := s.l.TryAcquire(req)
+			if ok {
+				s.grants[id] = g
+			}
+			s.say("%s: granted %t", id, ok)
+			break
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		s.cancels[id] = cancel
+		go func() {
+			g, err := s.l.Acquire(ctx, req)
+			if err != nil {
+				s.say("%s: %v", id, err)
+				if h := errs.HintOf(err); h != "" {
+					s.say("%s: hint: %s", id, h)
+				}
+				return
+			}
+			s.mu.Lock()
+			s.grants[id] = g
+			s.mu.Unlock()
+			s.say("%s: granted", id)
+			s.l.TrimIdle()
+		}()
+	case "cancel":
+		s.cancels[id]()
+	case "release":
+		s.fail(s.grants[id].Release(Evaluations, num("bytes", 0)))
+	case "permit":
+		s.fail(s.grants[id].ReleasePermit())
+	case "close":
+		s.fail(s.grants[id].Close())
+	case "loaded":
+		r := s.residents[id]
+		s.say("%s: fits %t", id, r.SetLoaded(num("actual", r.Size())))
+	case "retire":
+		s.residents[id].Retire(func() { s.say("%s is gone", id) })
+	case "lost":
+		s.residents[id].Lost()
+	case "unloaded":
+		s.unloads[id] <- struct{}{}
+	default:
+		t.Fatalf("unknown command %s", d.Cmd)
+	}
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	said := s.said
+	sort.Strings(said) // who runs first after a decision is the scheduler's business
+	s.said = nil
+	st := s.l.Stats()
+	return strings.Join(append(said, fmt.Sprintf("%d of %d bytes, %d of %d permits, %d waiting, %d resident", st.Total, st.Budget, st.PermitsUsed, st.Permits, st.Waiting, st.Residents)), "\n") + "\n"
+}
+
+func (s *script) fail(err error) {
+	if err != nil {
+		s.say("error: %v", err)
+	}
+}
+
+// Any order of requests, releases, cancels, loads, evictions: the sums hold at every step, nothing is granted in part, the head is never left
+// waiting when it fits, everybody is served, and at the end nothing is held.
+func TestRandomAccounts(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		budget := rapid.Int64Range(50, 400).Draw(rt, "budget")
+		permits := rapid.IntRange(1, 5).Draw(rt, "permits")
+		n := rapid.IntRange(1, 40).Draw(rt, "requests")
+		synctest.Test(t, func(t *testing.T) { randomAccount(t, seed, budget, permits, n) })
+	})
+}
+
+func randomAccount(t *testing.T, seed uint64, budget int64, permits, n int) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	l := New(Options{Budget: budget, Permits: permits})
+	var keys []*Resident
+	loaded := make([]bool, 3)
+	using := make([]int, 3)
+	var mu sync.Mutex
+	for i := range 3 {
+		size := 1 + rnd.Int64N(budget/2)
+		keys = append(keys, l.NewResident(fmt.Sprint("key", i), Key, size, func() {
+			time.Sleep(time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			if using[i] != 0 {
+				t.Errorf("key %d unloaded under %d users", i, using[i])
+			}
+			loaded[i] = false
+		}))
+	}
+	check := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.total > budget || l.permits > permits || l.total != l.reserved.Total() {
+			t.Errorf("%d of %d bytes, %d of %d permits, reserved %s", l.total, budget, l.permits, permits, l.reserved.String())
+		}
+		if len(l.line) > 0 {
+			w := l.line[0]
+			if need, ready := l.lacking(w); ready && l.total+need <= budget && (!w.Permit || l.permits < permits) {
+				t.Errorf("%s waits although it fits", w.Owner)
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	served, refused, canceled := 0, 0, 0
+	for i := range n {
+		req := Request{Owner: fmt.Sprint("r", i), Priority: Priority(rnd.IntN(4) - 1), Order: uint64(i / 2), Front: rnd.IntN(8) == 0, Permit: rnd.IntN(4) > 0}
+		for p := range Purpose(3) {
+			req.Need[p] = rnd.Int64N(1 + budget/4)
+		}
+		k := rnd.IntN(4)
+		if k < 3 {
+			req.Residents = []*Resident{keys[k]}
+		}
+		if rnd.IntN(20) == 0 {
+			req.Need[0] = budget + 1
+		}
+		begin, hold := time.Duration(rnd.IntN(20))*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond
+		patience := time.Hour
+		if rnd.IntN(5) == 0 {
+			patience = time.Duration(rnd.IntN(30)) * time.Millisecond
+		}
+		lose := rnd.IntN(10) == 0
+		wg.Go(func() {
+			time.Sleep(begin)
+			ctx, stop := context.WithTimeout(context.Background(), patience)
+			defer stop()
+			g, err := l.Acquire(ctx, req)
+			check()
+			mu.Lock()
+			switch {
+			case err == nil:
+				served++
+			case errs.Is(err, errs.Exhausted):
+				refused++
+			case errs.Is(err, errs.Deadline):
+				canceled++
+			default:
+				t.Errorf("%v", err)
+			}
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+			if held, permit := g.Held(); held != req.Need || permit != req.Permit {
+				t.Errorf("granted %s and permit %t of %s, %t", held.String(), permit, req.Need.String(), req.Permit)
+			}
+			if k < 3 {
+				mu.Lock()
+				using[k]++
+				mu.Unlock()
+				if !keys[k].Loaded() {
+					keys[k].SetLoaded(keys[k].Size() * int64(1+rnd2(seed, i)) / 3)
+				}
+				mu.Lock()
+				loaded[k] = true
+				mu.Unlock()
+			}
+			time.Sleep(hold / 2)
+			if req.Permit {
+				if err := g.ReleasePermit(); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := g.Shrink(Evaluations, req.Need[Evaluations]/2); err != nil {
+				t.Error(err)
+			}
+			if err := g.Move(Witness, Shell); err != nil {
+				t.Error(err)
+			}
+			check()
+			if more, ok := l.TryAcquire(Request{Owner: "more", Front: true, Permit: true}); ok {
+				if _, permit := g.Held(); !permit {
+					if err := g.Absorb(more); err != nil {
+						t.Error(err)
+					}
+				} else if err := more.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(hold / 2)
+			if k < 3 {
+				mu.Lock()
+				using[k]--
+				mu.Unlock()
+				if lose {
+					keys[k].Lost()
+				}
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+			check()
+		})
+	}
+	wg.Wait()
+	if served+refused+canceled != n {
+		t.Errorf("%d served, %d refused, %d gave up, of %d", served, refused, canceled, n)
+	}
+	gone := make(chan struct{}, 3)
+	for _, k := range keys {
+		k.Retire(func() { gone <- struct{}{} })
+	}
+	for range keys {
+		<-gone
+	}
+	if s := l.Stats(); s.Total != 0 || s.PermitsUsed != 0 || s.Waiting != 0 || s.Grants != 0 || s.Residents != 0 {
+		t.Errorf("at the end: %+v", s)
+	}
+}
+
+// rnd2 is a digit 0, 1 or 2 that does not depend on the schedule.
+func rnd2(seed uint64, i int) uint64 { return rand.New(rand.NewPCG(seed, uint64(i))).Uint64N(3) }
+
+func TestExactlyOnce(t *testing.T) {
+	l := New(Options{Budget: 100, Permits: 1})
+	get := func() *Grant {
+		g, ok := l.TryAcquire(Request{Owner: "x", Permit: true, Need: Bytes{Evaluations: 60, Witness: 40}})
+		if !ok {
+			t.Fatal("not granted")
+		}
+		return g
+	}
+	// fails runs f, which is a bookkeeping fault: an error, or a panic under invariants.
+	fails := func(name string, f func() error) {
+		t.Helper()
+		defer func() {
+			if p := recover(); (p != nil) != invariants {
+				t.Errorf("%s: panic %v", name, p)
+			}
+		}()
+		if err := f(); !errs.Is(err, errs.Internal) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	g := get()
+	fails("more than held", func() error { return g.Release(Evaluations, 61) })
+	fails("less than nothing", func() error { return g.Release(Evaluations, -1) })
+	if err := g.ReleasePermit(); err != nil {
+		t.Fatal(err)
+	}
+	fails("permit twice", g.ReleasePermit)
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fails("close twice", g.Close)
+	fails("release after close", func() error { return g.Release(Witness, 1) })
+	fails("move after close", func() error { return g.Move(Witness, Shell) })
+	if s := l.Stats(); s.Total != 0 || s.PermitsUsed != 0 {
+		t.Errorf("%+v", s)
+	}
+	if err := get().Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0B", 1: "1B", 512: "512B", 1023: "1023B", 1024: "1KiB", 1536: "1.5KiB", 96 << 20: "96MiB", 141 << 30: "141GiB",
+		3 << 29: "1.5GiB", 256 << 30: "256GiB", 1 << 40: "1TiB", -2048: "-2KiB", 1<<63 - 1: "8EiB"} {
+		if got := Size(n).String(); got != want {
+			t.Errorf("%d is printed as %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, p := range []Priority{Low, Normal, High, Critical} {
+		if q, err := ParsePriority(p.String()); err != nil || q != p {
+			t.Errorf("%v: %v, %v", p, q, err)
+		}
+	}
+	if _, err := ParsePriority("urgent"); !errs.Is(err, errs.InvalidArgument) {
+		t.Error(err)
+	}
+	var all []string
+	for p := range NumPurposes {
+		all = append(all, p.String())
+	}
+	sort.Strings(all)
+	for i, s := range all {
+		if s == "" || i > 0 && s == all[i-1] {
+			t.Errorf("purposes %v", all)
+		}
+	}
+}
