@@ -85,6 +85,12 @@ func Gunzip(t testing.TB, r io.Reader) []byte {
 // user's cache, and installed there with npm when it is missing.
 func Snarkjs(t testing.TB) func(args ...string) (string, error) {
 	t.Helper()
+	if Race {
+		t.Skip("no snarkjs under the race detector: it sees nothing of another program")
+	}
+	if testing.Short() {
+		t.Skip("no snarkjs with -short: it takes seconds to start")
+	}
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("no snarkjs: node is not installed")

@@ -72,6 +72,9 @@ func OpenWitness(r io.ReaderAt, size int64) (*WitnessFile, error) {
 // Len is the number of values, which is the number of wires.
 func (f *WitnessFile) Len() int { return f.n }
 
+// Section is where the values lie in the file, 32 bytes each, plain and little-endian: for readers that share them out.
+func (f *WitnessFile) Section() Section { return f.values }
+
 // limbs yields values lo to hi-1 as they are in the file, each below r, value 0 equal to one. The buffer is wiped at the end.
 func (f *WitnessFile) limbs(ctx context.Context, lo, hi int, yield func(i int, l [fr.Limbs]uint64) error) error {
 	buf := make([]byte, fr.Bytes*min(valuesPerRead, max(hi-lo, 0)))

@@ -30,8 +30,8 @@ import (
 func TestFixtures(t *testing.T) {
 	for _, name := range append(slices.Clone(testfiles.Small), testfiles.Large...) {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && slices.Contains(testfiles.Large, name) {
-				t.Skip("a large key, and -short")
+			if (testing.Short() || testfiles.Race) && slices.Contains(testfiles.Large, name) {
+				t.Skip("a large key: not with -short, nor under the race detector")
 			}
 			raw := testfiles.Fixture(t, name, "circuit.zkey")
 			z := must(openZKey(raw))(t)
