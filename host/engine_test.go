@@ -693,11 +693,12 @@ func TestRandomJobLists(t *testing.T) {
 				s := w.synth()
 				provers := []*fakeProver{w.prover("a", 1+rnd.IntN(2)), w.prover("b", 1)}
 				var faults sync.Mutex
+				fate := rand.New(rand.NewPCG(uint64(seed), 4))
 				for _, p := range provers {
 					p.fault = func(n int, _ string, b []byte) ([]byte, error) {
 						faults.Lock()
 						defer faults.Unlock()
-						switch rnd.IntN(12) {
+						switch fate.IntN(12) {
 						case 0:
 							return nil, &errs.Error{Class: errs.BackendGone, Op: "prove", Found: "killed", Retryable: true}
 						case 1:
@@ -711,7 +712,7 @@ func TestRandomJobLists(t *testing.T) {
 				w.synthFault = func(string, int) error {
 					faults.Lock()
 					defer faults.Unlock()
-					if rnd.IntN(20) == 0 {
+					if fate.IntN(20) == 0 {
 						return errs.New(errs.Unsatisfied, "check witness", "constraint 7")
 					}
 					return nil
