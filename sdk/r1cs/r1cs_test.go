@@ -113,9 +113,9 @@ func TestDensity(t *testing.T) {
 	}
 }
 
-// A row of very many terms, sorted or not, with a repetition: the time must not grow with its square.
+// A row of very many terms, sorted or not, with a repetition: the time must not grow with its square (which would be minutes).
 func TestDensityOfALongRow(t *testing.T) {
-	const n = 300_000
+	const n = 600_000
 	s := &System{NbWires: n + 1, Coeffs: []fr.Element{elem(1), elem(-1)}}
 	s.A = Matrix{Start: []uint32{0, n + 1}}
 	for i := range uint32(n) {
@@ -125,7 +125,7 @@ func TestDensityOfALongRow(t *testing.T) {
 	s.B = Matrix{Start: []uint32{0, 0}}
 	start := time.Now()
 	a, _ := s.Density()
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 40*time.Second {
 		t.Errorf("%v", took)
 	}
 	if a.Count() != n || a.Has(7) || !a.Has(6) || !a.Has(0) {
