@@ -197,7 +197,7 @@ func TestWrittenKeyIsTheKeyInMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := wkey.Map(f)
+			got, err := wkey.Map(f, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -339,7 +339,7 @@ func TestCancelAtEveryStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Write(ctx, f, sys, opts, "test")
-		_, mapErr := wkey.Map(f)
+		_, mapErr := wkey.Map(f, "")
 		_ = f.Close()
 		cancel()
 		if calls < at { // it ran to its end

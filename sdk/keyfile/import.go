@@ -22,6 +22,8 @@ import (
 
 // ImportOptions of Import.
 type ImportOptions struct {
+	// Name is what errors call the source; "" is the *os.File's own name.
+	Name string
 	// Trust leaves out the subgroup checks and the comparison of B1 with B2. That points are on the curve is always checked.
 	Trust bool
 	Tasks int
@@ -37,7 +39,7 @@ type ImportOptions struct {
 func Import(ctx context.Context, src *os.File, circuit *r1cs.System, dst io.WriterAt, o ImportOptions) (*wkey.Header, error) {
 	h, err := importKey(ctx, src, circuit, dst, o)
 	if err != nil {
-		return nil, errs.InFile(err, src.Name())
+		return nil, errs.InFile(err, nameOf(src, o.Name))
 	}
 	return h, nil
 }

@@ -17,6 +17,8 @@ import (
 
 // Options of OpenKey.
 type Options struct {
+	// Name is what errors call the file; "" is the *os.File's own name, which for a file handed over by another process is none that its user knows.
+	Name string
 	// Circuit is needed for a .params; where given for others it is compared with the key, and is the Key's System if it knows more (C).
 	Circuit *r1cs.System
 	// Map maps a .wkey instead of reading it. Only in plugins: a process that maps a file dies when another truncates it.
@@ -75,12 +77,19 @@ func (k *Key) Close() error {
 func OpenKey(ctx context.Context, f *os.File, o Options) (*Key, error) {
 	k, err := openKey(ctx, f, o)
 	if err != nil {
-		return nil, errs.InFile(err, f.Name())
+		return nil, errs.InFile(err, nameOf(f, o.Name))
 	}
 	if o.PointsOnly {
 		k.System = nil
 	}
 	return k, nil
+}
+
+func nameOf(f *os.File, name string) string {
+	if name == "" {
+		return f.Name()
+	}
+	return name
 }
 
 // sizeOf refuses what is not a regular file.
@@ -166,7 +175,7 @@ func openWKey(ctx context.Context, f *os.File, size int64, o Options) (*Key, err
 	var file *wkey.File
 	var err error
 	if o.Map {
-		file, err = wkey.Map(f)
+		file, err = wkey.Map(f, nameOf(f, o.Name))
 	} else {
 		file, err = wkey.Load(ctx, f, size, o.Tasks)
 	}

@@ -33,24 +33,36 @@ type File struct {
 }
 
 // Map maps the whole file, read-only and shared; nothing is read but the header, the verifying key and the bitmaps. f may be closed afterwards only if
-// Verify is not called. A process that maps a file dies of SIGBUS when another truncates it: plugins map, the host does not.
-func Map(f *os.File) (*File, error) {
+// Verify is not called. Errors call the file name; "" is f's own name, which for a file from another process is none that its user knows. A process
+// that maps a file dies of SIGBUS when another truncates it: plugins map, the host does not.
+func Map(f *os.File, name string) (*File, error) {
+	k, err := openMapped(f)
+	if err != nil {
+		if name == "" {
+			name = f.Name()
+		}
+		return nil, errs.InFile(err, name)
+	}
+	return k, nil
+}
+
+func openMapped(f *os.File) (*File, error) {
 	size, err := fileSize(f)
 	if err != nil {
 		return nil, err
 	}
 	h, err := ReadHeader(f, size)
 	if err != nil {
-		return nil, errs.InFile(err, f.Name())
+		return nil, err
 	}
 	data, err := mapFile(f, size)
 	if err != nil {
-		return nil, errs.InFile(err, f.Name())
+		return nil, err
 	}
 	k := &File{Header: *h, r: f, data: data}
 	if err := k.open(); err != nil {
-		unmap(data)
-		return nil, errs.InFile(err, f.Name())
+		_ = unmap(data) // the first error says more
+		return nil, err
 	}
 	return k, nil
 }
@@ -61,7 +73,7 @@ func fileSize(f *os.File) (int64, error) {
 		return 0, errs.Wrap(err, "read wkey")
 	}
 	if !st.Mode().IsRegular() {
-		return 0, errs.Mismatch(errs.InvalidFile, "read wkey", "", "a file", st.Mode().Type()).WithPath(f.Name())
+		return 0, errs.Mismatch(errs.InvalidFile, "read wkey", "", "a file", st.Mode().Type())
 	}
 	return st.Size(), nil
 }

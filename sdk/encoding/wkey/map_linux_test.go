@@ -35,7 +35,7 @@ func residentOf(t *testing.T, path string) int {
 
 func TestReleaseGivesMemoryBack(t *testing.T) {
 	f := onDisk(t, encode(t, bigKey(1<<14), nil))
-	k, err := Map(f)
+	k, err := Map(f, "")
 	if err != nil {
 		t.Fatal(err)
 	}

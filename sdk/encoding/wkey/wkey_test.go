@@ -113,7 +113,7 @@ func TestRoundTrip(t *testing.T) {
 					t.Errorf("%s: two writes differ", name)
 				}
 				heap := load(t, raw)
-				mapped, err := Map(onDisk(t, raw))
+				mapped, err := Map(onDisk(t, raw), "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -250,7 +250,7 @@ func TestWrongSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	_, err = Map(d)
+	_, err = Map(d, "")
 	wantError(t, "directory", err, errs.InvalidFile, "expected a file")
 }
 
@@ -422,14 +422,14 @@ func BenchmarkWKey(b *testing.B) {
 		run  func() error
 	}{
 		{"map", func() error {
-			k, err := Map(f)
+			k, err := Map(f, "")
 			if err != nil {
 				return err
 			}
 			return k.Close()
 		}},
 		{"map and touch", func() error {
-			k, err := Map(f)
+			k, err := Map(f, "")
 			if err != nil {
 				return err
 			}
