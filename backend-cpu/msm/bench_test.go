@@ -11,6 +11,7 @@ import (
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 
 	"github.com/weir-zk/weir/backend-cpu/internal/fieldtest"
+	"github.com/weir-zk/weir/sdk/assignment"
 )
 
 // g1Points returns n distinct points without a known relation that a test could trip over.
@@ -116,12 +117,21 @@ func BenchmarkG2(b *testing.B) {
 	}
 }
 
-func BenchmarkG1Alone(b *testing.B) {
-	points := g1Points(1 << 18)
-	scalars := fieldtest.Random(1<<18, 1)
-	for b.Loop() {
-		if _, err := G1(context.Background(), points, scalars, 1); err != nil {
+// BenchmarkWitness is the sum over a bit-level circuit's witness (55 % zero, 31 % one, 14 % minus one), sorting included.
+func BenchmarkWitness(b *testing.B) {
+	const n = 1 << 18
+	points, values := g1Points(n), witnessLike(n, 55, 31, 14, 0)
+	v := vector(b, assignment.Dense, values)
+	all, err := WiresFrom(0, n)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ratio(b, func() {
+		if _, err := WitnessG1(context.Background(), points, all, Classify(v), runtime.NumCPU()); err != nil {
 			b.Fatal(err)
 		}
-	}
+	}, func() {
+		var r bls12381.G1Jac
+		r.MultiExp(points, values, ecc.MultiExpConfig{NbTasks: runtime.NumCPU()})
+	})
 }

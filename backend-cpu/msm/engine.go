@@ -35,9 +35,10 @@ func (e engine[P, J]) sum(ctx context.Context, points []P, t terms, tasks int) (
 type plan struct {
 	digits.Window
 	n       int
-	teams   int // teams work on windows of their own,
-	members int // the members of a team on one window together
+	teams   int // work on windows of their own
+	members int // of each team work on its window together
 	block   int // terms that a member takes at a time; their points should lie in the outer cache
+	piece   int // terms that are added up at once, at most
 	parts   int // the buckets are cut in parts, which a member adds to one after the other
 	low     int // log2 of the buckets in a part
 	lines   int // lines of the weighted sum, see reduce
@@ -64,8 +65,9 @@ func (e engine[P, J]) plan(n, tasks int) plan {
 	return p
 }
 
-// cut chooses the parts and lines of a plan.
+// cut chooses the pieces, parts and lines of a plan. Where scalars are uniform a part has at most half as many terms of a block as a piece may have.
 func (e engine[P, J]) cut(p *plan) {
+	p.piece = min(p.n, 2*e.batch())
 	p.parts = 1
 	for p.parts < p.Values() && p.block/p.parts > e.batch() {
 		p.parts *= 2
@@ -77,15 +79,12 @@ func (e engine[P, J]) cut(p *plan) {
 	}
 }
 
-// pieceSize is the most terms that a member adds up at once. A part of a block is half as large, at most, where scalars are uniform.
-func (e engine[P, J]) pieceSize() int { return 2 * e.batch() }
-
 func (e engine[P, J]) scratch(n, tasks int) int64 {
 	if n <= 0 {
 		return 0
 	}
 	p := e.plan(min(n, MaxChunk), tasks)
-	pt, s, b := e.pointBytes(), e.pieceSize(), 1<<p.low
+	pt, s, b := e.pointBytes(), p.piece, 1<<p.low
 	member := 8*p.block + 4*p.parts + s*(pt+4) + max(s, b)*8 + b*(4+4+4+pt) + e.batch()*e.kernelBytes()
 	team := pt*p.Values() + 8*p.parts + p.lines*(4*pt+16) + p.members*member
 	return int64(p.n)*36 + int64(p.teams)*int64(team)
@@ -155,7 +154,7 @@ func (e engine[P, J]) newTeam(p plan) *team[P, J] {
 		pairs:  make([]affine.Pair, 2*p.lines),
 	}
 	affine.Identity(t.pairs)
-	s, b := e.pieceSize(), 1<<p.low
+	s, b := p.piece, 1<<p.low
 	for range p.members {
 		t.members = append(t.members, member[P]{
 			k: e.kernel(e.batch()), order: make([]uint64, p.block), ends: make([]uint32, p.parts),
@@ -263,8 +262,8 @@ func (t *team[P, J]) addPart(m *member[P], points []P, part int) {
 		lo = int(m.ends[part-1])
 	}
 	bucket := t.bucket[part<<t.low:][:1<<t.low]
-	for ; lo < hi; lo += t.pieceSize() {
-		order := m.order[lo:min(lo+t.pieceSize(), hi)]
+	for ; lo < hi; lo += t.piece {
+		order := m.order[lo:min(lo+t.piece, hi)]
 		runs := m.sortPiece(order)
 		work := m.work[:len(order)]
 		m.k.Gather(work, points, m.idx[:len(order)])

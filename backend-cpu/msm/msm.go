@@ -2,10 +2,11 @@
 //
 // The method is Pippenger's: scalars are cut in signed digits of c bits, points with the same digit are put into the same of 2^(c-1)
 // buckets, and a window's value is the sum of bucket k times k (N. Pippenger, "On the evaluation of powers and monomials", 1980; section 4 of
-// https://eprint.iacr.org/2012/549.pdf). What is ours is how the buckets are filled: the points of a window are sorted by bucket (a
-// counting sort of indices), and the runs of equal digits are added up as binary trees in batches of independent affine additions that share one
-// inversion. No addition waits for another one's bucket, each point is read once, and the work can be cut anywhere, so that any number of
-// tasks shares one window evenly. The weighted sum of the buckets is made of batched affine additions as well.
+// https://eprint.iacr.org/2012/549.pdf). What is ours is how the buckets are filled. A window's points are taken in blocks that fit into the
+// outer cache; a block is sorted by bucket (a counting sort of indices, in two steps so that both stay in the inner caches), points of the same bucket
+// are added up as a binary tree, and the sums are added to the buckets, all in batches of independent affine additions that share one inversion.
+// No addition waits for another one's bucket, and blocks are independent but for a short lock, so that the tasks share a window evenly
+// whatever the scalars are. The weighted sum of the buckets is made of batched affine additions as well.
 //
 // The endomorphism of G1 was considered: two points with half-length scalars for each point give the same number of bucket additions, and only
 // halve the weighted sums, which here are some 7 % of the work at 2^20; storing the images costs half the points' memory again. It is not used.

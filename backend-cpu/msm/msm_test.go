@@ -175,7 +175,7 @@ func TestSumsWithEveryPlan(t *testing.T) {
 			{teams: 2, members: 3, block: 7, parts: 2, lines: 2},
 			{teams: 1, members: 2, block: 64, parts: 8, lines: 8},
 		} {
-			p.Window, p.n = digits.New(c), 300
+			p.Window, p.n, p.piece = digits.New(c), 300, 50
 			p.lines *= max(1, p.Values()/32) // short lines, so that it takes no time
 			for p.low = c - 1; p.parts<<p.low > p.Values(); p.low-- {
 			}

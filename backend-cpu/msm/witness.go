@@ -204,7 +204,7 @@ func (e engine[P, J]) signs(ctx context.Context, points []P, wires *Wires, w *Wi
 	sums := make([]P, tasks)
 	var next atomic.Int64
 	parallel(tasks, func(t int) {
-		n := e.batch()
+		n := min(e.batch(), w.n)
 		acc := accumulator[P]{k: e.kernel(n), points: points, sums: make([]P, n), work: make([]P, n), pairs: make([]affine.Pair, n)}
 		affine.Identity(acc.pairs)
 		acc.idx = make([]uint32, 0, n)
