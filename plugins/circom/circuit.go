@@ -92,7 +92,7 @@ func (s *synthesizer) circuit(ctx context.Context, src *source, m *matrices) (*e
 		if m.digest != nil {
 			c.digest = *m.digest
 		} else {
-			c.digest = sys.Digest().AB
+			c.digest = digestAB(sys)
 		}
 		return loaded{value: c, size: matrixBytes(sys)}, nil
 	})
@@ -112,7 +112,7 @@ func (s *synthesizer) keyDigest(ctx context.Context, src *source, m *matrices) (
 		if err != nil {
 			return loaded{}, errs.InFile(err, src.name)
 		}
-		return loaded{value: sys.Digest().AB, size: 64}, nil
+		return loaded{value: digestAB(sys), size: 64}, nil
 	})
 	if err != nil {
 		return [32]byte{}, err
@@ -145,4 +145,11 @@ func (s *synthesizer) checkKey(ctx context.Context, key *source, m *matrices, c 
 		return bad("constraints", fmt.Sprintf("matrices A and B as in the circuit (digest %x...)", c.digest[:8]), fmt.Sprintf("others (digest %x...)", d[:8]))
 	}
 	return nil
+}
+
+// digestAB leaves out the digest with C, which costs as much again and which nobody asks for here.
+func digestAB(s *r1cs.System) [32]byte {
+	ab := *s
+	ab.HasC = false
+	return ab.Digest().AB
 }

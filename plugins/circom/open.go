@@ -163,8 +163,7 @@ func (o *opener) openPart(ctx context.Context, i int) (*part, error) {
 	}
 	p := &part{symbols: o.of(i, contract.RoleSymbols)}
 	p.describe = contract.Partition{CircuitDigest: c.digest, NbWires: c.system.NbWires, NbPublic: c.system.NbPublic, NbConstraints: c.system.NbConstraints()}
-	// Evaluation classifies the coefficients in a table of words.
-	p.describe.ScratchBytes = 8*int64(len(c.system.Coeffs)) + 1<<16
+	p.describe.ScratchBytes = c.system.EvaluateScratch(c.system.LogDomain()+1, tasks(0)) // a key's domain may be the next one
 	switch {
 	case witness != nil && (inputs != nil || prog != nil):
 		return nil, badRequest(where, "a witness, or a program with inputs", "both")

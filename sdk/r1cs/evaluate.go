@@ -45,15 +45,20 @@ func (s *System) evaluate(ctx context.Context, w *assignment.Vector, order groth
 	if err != nil {
 		return nil, err
 	}
+	place, err := newPlacement(ctx, order, n, tasks)
+	if err != nil {
+		return nil, err
+	}
 	first := newFirstRow()
 	var zero fr.Element
 	// The rows beyond the constraints are part of the chunks, so that zeroing a half empty domain is shared out too.
-	err = eachChunk(ctx, n, tasks, func(lo, hi int) error {
+	err = eachChunk(ctx, n, evaluationChunk(n), tasks, func(lo, hi int) error {
 		if int64(lo) > first.Load() {
 			return nil
 		}
+		at := place.chunk(lo)
 		for i := lo; i < min(hi, rows); i++ {
-			p := order.Position(uint64(i), uint64(n))
+			p := at.advance()
 			e.dot(&s.A, i, &a[p])
 			e.dot(&s.B, i, &b[p])
 			switch {
@@ -73,7 +78,7 @@ func (s *System) evaluate(ctx context.Context, w *assignment.Vector, order groth
 			}
 		}
 		for i := max(lo, rows); i < hi; i++ {
-			p := order.Position(uint64(i), uint64(n))
+			p := at.advance()
 			if i <= rows+s.NbPublic {
 				a[p] = w.At(i - rows)
 			} else {
@@ -86,6 +91,13 @@ func (s *System) evaluate(ctx context.Context, w *assignment.Vector, order groth
 		}
 		return nil
 	})
+	if err == nil && first.Load() == math.MaxInt64 {
+		vectors := [][]fr.Element{a, b}
+		if c != nil {
+			vectors = append(vectors, c)
+		}
+		err = place.settle(ctx, vectors, tasks)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +124,7 @@ func (s *System) Check(ctx context.Context, w *assignment.Vector, tasks int) (*V
 		return nil, err
 	}
 	first := newFirstRow()
-	err = eachChunk(ctx, s.NbConstraints(), tasks, func(lo, hi int) error {
+	err = eachChunk(ctx, s.NbConstraints(), chunkRows, tasks, func(lo, hi int) error {
 		if int64(lo) > first.Load() {
 			return nil
 		}
@@ -343,23 +355,23 @@ func (e *evaluator) violation(first *firstRow) *Violation {
 	return v
 }
 
-// eachChunk runs f over 0..n-1 in chunks, tasks at a time, and stops early when ctx ends or f fails.
-func eachChunk(ctx context.Context, n, tasks int, f func(lo, hi int) error) error {
+// eachChunk runs f over 0..n-1 in chunks of size, tasks at a time, and stops early when ctx ends or f fails.
+func eachChunk(ctx context.Context, n, size, tasks int, f func(lo, hi int) error) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	var once sync.Once
 	var failed error
 	var stop atomic.Bool
-	for range max(1, min(tasks, (n+chunkRows-1)/chunkRows)) {
+	for range max(1, min(tasks, (n+size-1)/size)) {
 		wg.Go(func() {
 			for !stop.Load() {
-				lo := int(next.Add(chunkRows)) - chunkRows
+				lo := int(next.Add(int64(size))) - size
 				if lo >= n {
 					return
 				}
 				err := ctx.Err()
 				if err == nil {
-					err = f(lo, min(n, lo+chunkRows))
+					err = f(lo, min(n, lo+size))
 				}
 				if err != nil {
 					once.Do(func() { failed = err })
