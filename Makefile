@@ -16,7 +16,7 @@ BENCHFLAGS ?= -benchtime 1x
 .PHONY: build demo test race invariants examples fuzz lint proto bench clean
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/weir ./cmd/weir
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags "-s -w -X main.version=$(VERSION)" -o bin/weir ./cmd/weir
 
 demo: build
 	scripts/demo.sh

@@ -34,4 +34,14 @@ code=0
 run verify --vkey $fixture/vkey.json --public "$work/wrong.json" --proof "$work/proof.json" || code=$?
 [ "$code" = 1 ] || { echo "expected exit code 1, found $code" >&2; exit 1; }
 
-printf '\nTwo circuits proved and verified.\n'
+# Something larger: SHA-256, two messages at once, within a budget of memory.
+printf '\n$ go run ./internal/circuitgen/cmd/circuitgen -kind sha256 -log2 16\n'
+for seed in 1 2; do
+    go run ./internal/circuitgen/cmd/circuitgen -kind sha256 -log2 16 -seed $seed -name sha$seed -out "$work"
+done
+run setup --circuit "$work/sha1.r1cs" --key "$work/sha.wkey"
+run prove --key "$work/sha.wkey" --witness "$work/sha1.wtns" --witness "$work/sha2.wtns" --memory-budget 512MiB \
+    --proof "$work/sha.json" --public "$work/sha.public.json"
+run verify --vkey "$work/sha.wkey" --public "$work/sha.public.json" --proof "$work/sha.json"
+
+printf '\nThree circuits proved and verified.\n'
