@@ -73,8 +73,11 @@ type Plugin struct {
 	// Command is the absolute path of an executable, Args its arguments.
 	Command string
 	Args    []string
-	// Checksum is the SHA-256 of the executable in hex. Required for commands that are not part of weir.
+	// Checksum is the SHA-256 of the executable in hex. Required unless Trusted.
 	Checksum string
+	// Trusted says that the command is part of weir's own installation. Other plugins are tenants: buffers that one has seen are never
+	// given to another.
+	Trusted bool
 	// Env are the names of environment variables the plugin inherits beside the standard few.
 	Env []string
 }
@@ -195,6 +198,9 @@ func checkPlugin(kind, name string, p Plugin, inProcess bool, seen map[string]bo
 		return errs.New(errs.InvalidArgument, "configuration", "%s is defined twice", where)
 	case !inProcess && p.Builtin == "" && !filepath.IsAbs(p.Command):
 		return errs.Mismatch(errs.InvalidArgument, "configuration", where, "a built-in plugin or the absolute path of a command", fmt.Sprintf("%q", p.Command))
+	}
+	if !inProcess && p.Builtin == "" && p.Checksum == "" && !p.Trusted {
+		return errs.New(errs.InvalidArgument, "configuration", "%s: the plugin %s has no checksum", where, p.Command).WithHint("add the SHA-256 of the executable (sha256sum FILE) to the configuration")
 	}
 	seen[name] = true
 	return nil

@@ -125,7 +125,7 @@ func (p *partition) attempt(ctx context.Context, h *holding, n int) (*groth16.Pr
 
 	// Queue for a lane. Entering never blocks.
 	begin = e.cfg.Clock.Now()
-	place, err := b.queue.enter(r.job.Priority, n > 1, r.order)
+	place, err := b.queue.enter(r.job.Priority, n > 1, r.age(p.index))
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func (h *holding) admit(ctx context.Context, retry bool) error {
 	}
 	h.backend, h.copy = b, k
 	abc := int64(k.plan.Evaluations) * 32 << r.key.Shape.LogDomain
-	req := ledger.Request{Owner: fmt.Sprintf("job %s partition %d", r.id, p.index), Priority: r.job.Priority, Front: retry, Order: r.order, Permit: true,
+	req := ledger.Request{Owner: fmt.Sprintf("job %s partition %d", r.id, p.index), Priority: r.job.Priority, Front: retry, Order: r.age(p.index), Permit: true,
 		Residents: []*ledger.Resident{k.resident, r.session.resident}}
 	if abc > 0 {
 		req.Need[ledger.Evaluations] = slab.RoundSize(abc)

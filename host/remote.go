@@ -42,6 +42,9 @@ func newRemote[T any](e *Engine, name string, p Plugin, client func(grpc.ClientC
 	launch := plugin.LaunchConfig{Path: p.Command, Args: p.Args, Name: name, SHA256: p.Checksum, Env: p.Env, ContractVersions: []int{contract.Version},
 		Dir: e.cfg.RuntimeDir, StartTimeout: e.cfg.StartTimeout, Threads: e.cfg.Threads, Log: slog.New(&toHclog{log: e.cfg.Logger})}
 	tenant := name
+	if p.Trusted {
+		tenant = ""
+	}
 	if p.Builtin != "" {
 		tenant = ""
 		self, err := plugin.SelfPath()

@@ -169,7 +169,7 @@ func (r *run) open(ctx context.Context, kind string) (*session, error) {
 	s.req.Inputs = append([]contract.Input{r.key.file}, r.in.list...)
 	s.resident = r.e.ledger.NewResident("session of job "+r.id, ledger.Session, r.estimate(), s.unload)
 	for {
-		g, err := r.e.ledger.Acquire(ctx, ledger.Request{Owner: "job " + r.id, Priority: r.job.Priority, Order: r.order, Residents: []*ledger.Resident{s.resident}})
+		g, err := r.e.ledger.Acquire(ctx, ledger.Request{Owner: "job " + r.id, Priority: r.job.Priority, Order: r.age(0), Residents: []*ledger.Resident{s.resident}})
 		if err == nil {
 			r.e.ledger.TrimIdle()
 			err = s.load(ctx)
@@ -190,6 +190,9 @@ func (r *run) open(ctx context.Context, kind string) (*session, error) {
 		return s, nil
 	}
 }
+
+// age orders partitions: by job, then by index.
+func (r *run) age(partition int) uint64 { return r.order<<24 | uint64(partition) }
 
 // options adds what the job's own fields say to the synthesizer's options.
 func (r *run) options() map[string]string {

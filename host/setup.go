@@ -59,7 +59,7 @@ func (e *Engine) setup(ctx context.Context, job *SetupJob) (_ *SetupResult, err 
 	defer func() { err = errors.Join(err, e.pool.RemoveFile(handle)) }()
 
 	// The circuit in rows and in columns, and a few field elements a row and wire: about three times the file.
-	req := ledger.Request{Owner: "setup of " + job.Circuit, Order: e.nextOrder()}
+	req := ledger.Request{Owner: "setup of " + job.Circuit, Order: e.nextOrder() << 24}
 	req.Need[ledger.Setup] = min(3*in.list[0].Size+64<<20, e.ledger.Budget())
 	g, err := e.ledger.Acquire(ctx, req)
 	if err != nil {

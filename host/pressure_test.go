@@ -1,0 +1,208 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-zk/weir/sdk/errs"
+)
+
+// Two keys that do not fit together: each use evicts the other, never under a proof (the fake watches), and all jobs finish.
+func TestKeysAreEvictedUnderPressure(t *testing.T) {
+	w := newWorld(t)
+	w.keyBytes, w.loadTime = 600<<10, time.Millisecond
+	a, b := w.key("a", 4, 10, 1), w.key("b", 4, 10, 1)
+	synctest.Test(t, func(t *testing.T) {
+		s, p := w.synth(), w.prover("p", 1)
+		e, _ := w.start(Config{MemoryBudget: 1 << 20}, s, p)
+		for i := range 3 {
+			for _, key := range []string{a, b} {
+				r, err := e.Prove(context.Background(), w.job("", key, i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.right(key, r, i)
+				w.quiet(e)
+			}
+		}
+		if p.loads != 6 {
+			t.Errorf("%d loads", p.loads)
+		}
+		if r := e.Report(); r.ResidentKeys != 1 || r.PeakReserved > r.Budget {
+			t.Errorf("%+v", r)
+		}
+		// Both at once.
+		var wg sync.WaitGroup
+		for i := range 10 {
+			key := []string{a, b}[i%2]
+			wg.Go(func() {
+				if r, err := e.Prove(context.Background(), w.job("", key, i, i+1)); err != nil {
+					t.Error(err)
+				} else {
+					w.right(key, r, i, i+1)
+				}
+			})
+		}
+		wg.Wait()
+		w.finish(e, s)
+	})
+}
+
+// A key and a session that turn out larger than planned are asked for again with their true size, or refused with the numbers.
+func TestLargerThanPlanned(t *testing.T) {
+	w := newWorld(t)
+	w.keyBytes, w.moreKey, w.session = 100<<10, 300<<10, 200<<10
+	key := w.key("k", 4, 10, 1)
+	synctest.Test(t, func(t *testing.T) {
+		s, p := w.synth(), w.prover("p", 1)
+		e, _ := w.start(Config{MemoryBudget: 1 << 20}, s, p)
+		r, err := e.Prove(context.Background(), w.job("", key, 1, 2, 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.right(key, r, 1, 2, 3)
+		if r.Partitions[0].Attempts != 1 {
+			t.Errorf("%d attempts", r.Partitions[0].Attempts)
+		}
+		w.finish(e, s)
+
+		s, p = w.synth(), w.prover("p", 1)
+		e, _ = w.start(Config{MemoryBudget: 512 << 10}, s, p)
+		if _, err := e.Prove(context.Background(), w.job("", key, 1)); !errs.Is(err, errs.Exhausted) {
+			t.Errorf("a key beyond the budget: %v", err)
+		}
+		w.finish(e, s)
+	})
+}
+
+// Idle sessions give way: many jobs are open at once, and the budget has room for one session and one partition.
+func TestSessionsGiveWay(t *testing.T) {
+	w := newWorld(t)
+	w.session = 400 << 10
+	key := w.key("k", 10, 10, 1) // 96 KiB of evaluations
+	synctest.Test(t, func(t *testing.T) {
+		s, p := w.synth(), w.prover("p", 1)
+		e, _ := w.start(Config{MemoryBudget: 900 << 10}, s, p)
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				if r, err := e.Prove(context.Background(), w.job("", key, i, i+100)); err != nil {
+					t.Error(err)
+				} else {
+					w.right(key, r, i, i+100)
+				}
+			})
+		}
+		wg.Wait()
+		t.Logf("%d sessions were opened for 8 jobs", s.opens)
+		w.finish(e, s)
+	})
+}
+
+// Random job lists with cancels, failures, deadlines and repeated ids: no job lost, duplicated or answered with another's proof; at the end
+// nothing is held but keys.
+func TestRandomJobLists(t *testing.T) {
+	w := newWorld(t)
+	w.loadTime, w.scratch, w.keyBytes, w.session, w.synthScratch = time.Millisecond, 64<<10, 300<<10, 100<<10, 32<<10
+	keys := []string{w.key("k0", 8, 100, 2), w.key("k1", 11, 2000, 1), w.key("k2", 4, 10, 2)}
+	for n := range 1000 {
+		w.witness(n)
+	}
+	rounds := 12
+	if testing.Short() {
+		rounds = 3
+	}
+	for seed := range rounds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rnd := rand.New(rand.NewPCG(uint64(seed), 3))
+				w.evaluations = []int{3, 2, 0}[rnd.IntN(3)]
+				permits := 1 + rnd.IntN(4)
+				s := w.synth()
+				provers := []*fakeProver{w.prover("a", 1+rnd.IntN(2)), w.prover("b", 1)}
+				var faults sync.Mutex
+				fate := rand.New(rand.NewPCG(uint64(seed), 4))
+				for _, p := range provers {
+					p.fault = func(n int, _ string, b []byte) ([]byte, error) {
+						faults.Lock()
+						defer faults.Unlock()
+						switch fate.IntN(12) {
+						case 0:
+							return nil, &errs.Error{Class: errs.BackendGone, Op: "prove", Found: "killed", Retryable: true}
+						case 1:
+							b[50] ^= 1
+						case 2:
+							return nil, errs.New(errs.Exhausted, "prove", "no device memory")
+						}
+						return b, nil
+					}
+				}
+				w.synthFault = func(string, int) error {
+					faults.Lock()
+					defer faults.Unlock()
+					if fate.IntN(20) == 0 {
+						return errs.New(errs.Unsatisfied, "check witness", "constraint 7")
+					}
+					return nil
+				}
+				defer func() { w.synthFault = nil }()
+				e, seen := w.start(Config{PartitionWorkers: permits, MemoryBudget: int64(1400+rnd.IntN(2000)) << 10, MaxAttempts: 4, QuarantineAfter: 1 << 20}, s, provers...)
+				var wg sync.WaitGroup
+				var done, failed atomic.Int64
+				jobs := 40
+				for i := range jobs {
+					var list []int
+					for range 1 + rnd.IntN(4) {
+						list = append(list, rnd.IntN(1000))
+					}
+					key := keys[rnd.IntN(len(keys))]
+					job := w.job(fmt.Sprint("job", i-rnd.IntN(2)*min(i, 1)), key, list...)
+					job.Priority = Priority(rnd.IntN(4) - 1)
+					ctx, cancel := context.WithCancel(context.Background())
+					delay := time.Duration(rnd.IntN(300)) * time.Millisecond
+					switch rnd.IntN(6) {
+					case 0:
+						ctx, cancel = context.WithTimeout(ctx, delay+time.Duration(rnd.IntN(100))*time.Millisecond)
+					case 1:
+						job.Deadline = time.Now().Add(delay + time.Duration(rnd.IntN(200))*time.Millisecond)
+					}
+					wg.Go(func() {
+						defer cancel()
+						time.Sleep(delay)
+						r, err := e.Prove(ctx, job)
+						if err != nil {
+							failed.Add(1)
+							if c := errs.ClassOf(err); c == errs.Internal {
+								t.Errorf("job %d: %v", i, err)
+							}
+							return
+						}
+						done.Add(1)
+						if r.JobID != job.ID {
+							t.Errorf("job %s was answered as %s", job.ID, r.JobID)
+						}
+						w.right(key, r, list...)
+					})
+				}
+				wg.Wait()
+				if n := done.Load() + failed.Load(); n != int64(jobs) {
+					t.Errorf("%d of %d jobs were answered", n, jobs)
+				}
+				if done.Load() == 0 {
+					t.Error("no job succeeded")
+				}
+				if r := e.Report(); r.PeakReserved > r.Budget || r.PeakPermits > permits || seen.most.Provers > permits {
+					t.Errorf("peaks: %+v", r)
+				}
+				t.Logf("%d done, %d failed", done.Load(), failed.Load())
+				w.finish(e, s)
+			})
+		})
+	}
+}
