@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"math/bits"
 	"slices"
+	"sync"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
@@ -65,6 +66,12 @@ type ZKey struct {
 	h        Header
 	vk       groth16.VerifyingKey // without IC
 	sections [secContributions + 1]iden3.Section
+	placed   struct { // what placement found
+		mu    sync.Mutex
+		known bool
+		rows  int
+		order groth16.RowOrder
+	}
 }
 
 // OpenZKey indexes a key. Errors: InvalidFile for a damaged file, Unsupported for a key of another protocol (plonk, fflonk), another curve or
@@ -236,8 +243,8 @@ func (z *ZKey) sizes() error {
 // Header returns the sizes.
 func (z *ZKey) Header() Header { return z.h }
 
-// Bound is the shape as far as the header tells it: A and B count as if every wire had a finite point, and the number of rows is
-// unknown (-1). For planning; it costs nothing.
+// Bound is the shape as far as the header tells it: A and B count as if every wire had a finite point, the number of rows is
+// unknown (-1), and the row order taken for snarkjs' own. For planning; it costs nothing.
 func (z *ZKey) Bound() groth16.Shape {
 	return groth16.Shape{LogDomain: z.h.LogDomain, NbWires: z.h.NbWires, NbPublic: z.h.NbPublic, NbConstraints: -1, NbA: z.h.NbWires, NbB: z.h.NbWires,
 		NbH: 1 << z.h.LogDomain, Rows: groth16.RowsFive, H: groth16.HOddCoset, HasMatrices: true}

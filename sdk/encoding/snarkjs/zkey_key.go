@@ -39,7 +39,7 @@ func (z *ZKey) shape(ctx context.Context, opt ReadOptions) (s groth16.Shape, a, 
 			return s, nil, nil, z.c.Bad(errs.InvalidFile, fmt.Sprintf("sections %d and %d, wire %d", secB1, secB2, i), "infinity in both or in neither", fmt.Sprintf("finite: %v, %v", b.Has(i), b2.Has(i)))
 		}
 	}
-	if s.NbConstraints, err = z.rows(ctx); err != nil {
+	if s.NbConstraints, s.Rows, err = z.placement(ctx); err != nil {
 		return s, nil, nil, err
 	}
 	s.NbA, s.NbB = a.Count(), b.Count()

@@ -2,7 +2,6 @@ package snarkjs
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/weir-zk/weir/sdk/encoding/iden3"
@@ -17,8 +16,8 @@ const coefsBetweenChecks = 1 << 16
 // coef is one entry of section 4. Its value is the coefficient n as n R^2 mod r, R = 2^256, so that a Montgomery product with a plain witness value gives the
 // Montgomery form of n times the value.
 type coef struct {
-	matrix, row, wire uint32
-	value             []byte // valid until the next entry is read
+	matrix, index, wire uint32 // index: which power of snarkjs' root of unity the row stands at
+	value               []byte // valid until the next entry is read
 }
 
 // coefs reads section 4 from its start and hands every entry, with indexes below the sizes of the header, to f.
@@ -35,10 +34,10 @@ func (z *ZKey) coefs(ctx context.Context, f func(r *iden3.Reader, c coef) error)
 		if err != nil {
 			return err
 		}
-		c := coef{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:]), b[12:]}
-		if c.matrix > 1 || uint64(c.row) >= 1<<z.h.LogDomain || int(c.wire) >= z.h.NbWires {
+		c := decodeCoef(b)
+		if c.matrix > 1 || uint64(c.index) >= 1<<z.h.LogDomain || int(c.wire) >= z.h.NbWires {
 			return z.c.Bad(errs.InvalidFile, fmt.Sprintf("%s, coefficient %d", r.WhereBack(sizeCoef), i), fmt.Sprintf("matrix 0 or 1, row < %d, wire < %d", 1<<z.h.LogDomain, z.h.NbWires),
-				fmt.Sprintf("matrix %d, row %d, wire %d", c.matrix, c.row, c.wire))
+				fmt.Sprintf("matrix %d, row %d, wire %d", c.matrix, c.index, c.wire))
 		}
 		if err := f(r, c); err != nil {
 			return err
@@ -47,62 +46,27 @@ func (z *ZKey) coefs(ctx context.Context, f func(r *iden3.Reader, c coef) error)
 	return r.End()
 }
 
-// lastRow is the row of the last coefficient in the file. Where snarkjs wrote the file this is the last of all rows.
-func (z *ZKey) lastRow() (uint32, error) {
-	var b [4]byte
-	s := z.sections[secCoefs]
-	err := z.c.ReadAt(s, b[:], s.Size-sizeCoef+4)
-	return min(binary.LittleEndian.Uint32(b[:]), 1<<z.h.LogDomain-1), err
-}
-
-// rows finds the number of rows of the circuit: the last rows are the NbPublic+1 extra ones, each with a coefficient.
-func (z *ZKey) rows(ctx context.Context) (int, error) {
-	last := uint32(0)
-	err := z.coefs(ctx, func(_ *iden3.Reader, c coef) error {
-		last = max(last, c.row)
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return z.rowsFromLast(int(last))
-}
-
-func (z *ZKey) rowsFromLast(last int) (int, error) {
-	n := last - z.h.NbPublic
-	if n < 0 {
-		return 0, z.c.Bad(errs.InvalidFile, z.sections[secCoefs].Where(), fmt.Sprintf("%d extra rows for the one and the public inputs", z.h.NbPublic+1), fmt.Sprintf("a last row %d", last))
-	}
-	return n, nil
-}
-
 // System reads A and B from section 4, which may list its entries in any order, and checks and leaves out the extra rows of the public inputs (row NbConstraints+s
-// must be A = 1 * wire s and B = 0). HasC is false: the file has no C. Two passes: one counts, one fills.
+// must be A = 1 * wire s and B = 0). HasC is false: the file has no C. The rows are in the circuit's order, whichever of the two placements the file has. Passes
+// over the section: see placement; then one counts and one fills.
 func (z *ZKey) System(ctx context.Context) (*r1cs.System, error) {
-	last, err := z.lastRow()
+	rows, order, err := z.placement(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// start[m][row+2] counts the terms of a row first. After the sums start[m][row+1] is where the row's next term goes, and at last where it ends.
 	var start [2][]uint32
 	for m := range start {
-		start[m] = make([]uint32, int(last)+3)
+		start[m] = make([]uint32, rows+z.h.NbPublic+3)
 	}
-	last = 0
-	err = z.coefs(ctx, func(_ *iden3.Reader, c coef) error {
-		if int(c.row)+3 > len(start[0]) {
-			for m := range start {
-				start[m] = append(start[m], make([]uint32, int(c.row)+3-len(start[m]))...)
-			}
+	err = z.coefs(ctx, func(r *iden3.Reader, c coef) error {
+		row := z.rowAt(order, c.index)
+		if row > rows+z.h.NbPublic {
+			return z.changed(r)
 		}
-		start[c.matrix][c.row+2]++
-		last = max(last, c.row)
+		start[c.matrix][row+2]++
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	rows, err := z.rowsFromLast(int(last))
 	if err != nil {
 		return nil, err
 	}
@@ -126,15 +90,16 @@ func (z *ZKey) System(ctx context.Context) (*r1cs.System, error) {
 		if !ok {
 			return z.c.Bad(errs.InvalidFile, r.WhereBack(sizeCoef), "a coefficient below the group order r", "one that is not")
 		}
-		if extra := int(c.row) - rows; extra >= 0 {
+		row := z.rowAt(order, c.index)
+		if extra := row - rows; extra >= 0 {
 			if int(c.wire) != extra || id != 0 { // index 0 is the one
 				return z.extraRow(rows, extra, fmt.Sprintf("wire %d with coefficient %s", c.wire, coeffs.Coeffs[id].String()))
 			}
 			return nil
 		}
-		at := &start[c.matrix][c.row+1]
+		at := &start[c.matrix][row+1]
 		if int(*at) >= len(ms[c.matrix].Wire) {
-			return z.c.Bad(errs.InvalidFile, r.WhereBack(sizeCoef), "the coefficients that were counted before", "others").WithHint("the file changed while it was read")
+			return z.changed(r)
 		}
 		ms[c.matrix].Wire[*at], ms[c.matrix].Coeff[*at] = c.wire, id
 		*at++
@@ -148,6 +113,10 @@ func (z *ZKey) System(ctx context.Context) (*r1cs.System, error) {
 	}
 	s.Coeffs = coeffs.Coeffs
 	return s, s.Validate()
+}
+
+func (z *ZKey) changed(r *iden3.Reader) error {
+	return z.c.Bad(errs.InvalidFile, r.WhereBack(sizeCoef), "the coefficients that were counted before", "others").WithHint("the file changed while it was read")
 }
 
 func (z *ZKey) extraRow(rows, s int, found string) error {

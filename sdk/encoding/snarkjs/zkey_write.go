@@ -17,11 +17,10 @@ import (
 
 // WriteZKey writes a key as snarkjs reads it, sections 1 to 10 in order. s gives the rows of A and B.
 //
-// Only a key in snarkjs' own form can be written: rows in the order of the generator 5 and H points on the odd coset (ask the development set-up for this form). The
-// points of A, B and K of another row order belong to other Lagrange polynomials, and monomial H points would need a transform over the points; both are
-// refused with class Unsupported.
+// The H points must be those of the odd coset; monomial ones would need a transform over the points and are refused with class Unsupported. Rows may be in either order:
+// those of the generator 7 are placed so that snarkjs finds each at its point of the domain (see zkey_rows.go).
 //
-// transcript is section 10 as ZKey.Transcript returned it; nil writes an empty record (circuit hash zero, no contributions), which is right for a development key:
+// transcript is section 10 as ZKey.Transcript returned it; nil writes a record of no contributions, which is right for a development key:
 // read back it counts as insecure. The format has no other place for that mark.
 func WriteZKey(w io.Writer, pk *groth16.ProvingKey, s *r1cs.System, transcript []byte) error {
 	const op = "write .zkey"
@@ -32,9 +31,9 @@ func WriteZKey(w io.Writer, pk *groth16.ProvingKey, s *r1cs.System, transcript [
 		return errs.Mismatch(class, op, where, expected, found)
 	}
 	switch {
-	case pk.Rows != groth16.RowsFive || pk.Shape.H != groth16.HOddCoset:
-		return errs.Mismatch(errs.Unsupported, op, "key", groth16.RowsFive.String()+", H on the "+groth16.HOddCoset.String(), pk.Rows.String()+", H "+pk.Shape.H.String()).
-			WithHint("snarkjs needs a key made for its root of unity: run the set-up with the snarkjs layout")
+	case pk.Shape.H != groth16.HOddCoset:
+		return errs.Mismatch(errs.Unsupported, op, "H", groth16.HOddCoset, pk.Shape.H).
+			WithHint("snarkjs needs the points of the odd coset; make the key with weir setup, which keeps both forms unless the circuit is very large")
 	case pk.LogDomain < 1:
 		return bad(errs.Unsupported, "domain", "at least 2 points, as snarkjs has", 1)
 	case pk.VK.BetaG1.IsInfinity() || pk.VK.DeltaG1.IsInfinity():
@@ -52,7 +51,7 @@ func WriteZKey(w io.Writer, pk *groth16.ProvingKey, s *r1cs.System, transcript [
 		return bad(errs.Unsupported, "constraint system", "fewer than 2^32 coefficients of A and B", nbCoefs)
 	}
 	if transcript == nil {
-		transcript = make([]byte, 64+4)
+		transcript = emptyTranscript(pk.Rows, pk.LogDomain)
 	}
 
 	e := zkeyWriter{iden3.NewWriter(w, "zkey", 1, 10)}
@@ -63,7 +62,7 @@ func WriteZKey(w io.Writer, pk *groth16.ProvingKey, s *r1cs.System, transcript [
 	for i := range pk.VK.IC {
 		e.g1(&pk.VK.IC[i])
 	}
-	e.coefs(s, nbCoefs)
+	e.coefs(s, pk.Rows, pk.LogDomain, nbCoefs)
 	e.Section(secA, uint64(pk.NbWires)*sizeG1)
 	spread(pk.A, pk.AWires, pk.NbWires, e.g1)
 	e.Section(secB1, uint64(pk.NbWires)*sizeG1)
@@ -134,8 +133,8 @@ func (e zkeyWriter) header(pk *groth16.ProvingKey) {
 	e.g2(&pk.VK.DeltaG2)
 }
 
-// coefs writes section 4: row by row A's terms, then B's, and after the last row the extra rows of the public inputs.
-func (e zkeyWriter) coefs(s *r1cs.System, count uint64) {
+// coefs writes section 4 index by index: of the row that stands there A's terms, then B's. The extra rows of the public inputs follow the others.
+func (e zkeyWriter) coefs(s *r1cs.System, order groth16.RowOrder, logDomain int, count uint64) {
 	// Multiplying by the element R gives limbs n R * R^2 / R = n R^2: see coef.
 	one := fr.One() // has the limbs of R
 	var r fr.Element
@@ -155,16 +154,26 @@ func (e zkeyWriter) coefs(s *r1cs.System, count uint64) {
 		}
 	}
 	ms := []*r1cs.Matrix{&s.A, &s.B}
-	for row := 0; row < s.NbConstraints() && e.Err() == nil; row++ {
-		for k, m := range ms {
-			wire, coeff := m.Row(row)
-			for i := range wire {
-				put(uint32(k), uint32(row), wire[i], &double[coeff[i]])
-			}
-		}
+	rows, n := s.NbConstraints(), s.NbConstraints()+s.NbPublic+1
+	if order == groth16.RowsSeven {
+		n = 1 << logDomain
 	}
-	for i := 0; i <= s.NbPublic; i++ {
-		put(0, uint32(s.NbConstraints()+i), uint32(i), &r)
+	for index := 0; index < n && e.Err() == nil; index++ {
+		row := index
+		if order == groth16.RowsSeven {
+			row = int(groth16.RowsFive.Position(uint64(index), uint64(n)))
+		}
+		switch {
+		case row < rows:
+			for k, m := range ms {
+				wire, coeff := m.Row(row)
+				for i := range wire {
+					put(uint32(k), uint32(index), wire[i], &double[coeff[i]])
+				}
+			}
+		case row <= rows+s.NbPublic:
+			put(0, uint32(index), uint32(row-rows), &r)
+		}
 	}
 }
 
