@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
 )
@@ -46,6 +47,49 @@ func TestProveManyPartitions(t *testing.T) {
 		want := []BufferEvent{SynthStart, SynthDone, Queued, ProveStart, ABCFreed, DeviceDone, FinalizeDone, DeallocDone}
 		if !slices.Equal(kinds, want) {
 			t.Errorf("events of a partition: %v", kinds)
+		}
+		w.finish(e, s)
+	})
+}
+
+// Invariant 4: est is the bytes of live buffers, and no more than what is granted, at every instant at which nobody is in the midst of a step.
+func TestEstIsWhatIsAlive(t *testing.T) {
+	w := newWorld(t)
+	w.scratch, w.keyBytes, w.session, w.synthScratch = 5000, 9000, 7000, 3000
+	key := w.key("k", 9, 2000, 1)
+	synctest.Test(t, func(t *testing.T) {
+		s, p := w.synth(), w.prover("a", 2)
+		e, _ := w.start(Config{PartitionWorkers: 3}, s, p)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if r, err := e.Prove(context.Background(), w.job("", key, 1, 2, 3, 4, 5, 6, 7)); err != nil {
+				t.Error(err)
+			} else {
+				w.right(key, r, 1, 2, 3, 4, 5, 6, 7)
+			}
+		}()
+		moments, most := 0, int64(0)
+		for running := true; running; moments++ {
+			time.Sleep(500 * time.Microsecond)
+			synctest.Wait()
+			r := e.Report()
+			buffers := r.Purposes[ledger.Evaluations] + r.Purposes[ledger.Witness] + r.Purposes[ledger.Shell]
+			if live := e.pool.Stats().Live(); r.Now.Est != live || live != buffers {
+				t.Errorf("est %d, alive %d, granted %d", r.Now.Est, live, buffers)
+			}
+			if r.Reserved+r.Idle > r.Budget {
+				t.Errorf("%d granted and %d idle of %d", r.Reserved, r.Idle, r.Budget)
+			}
+			most = max(most, r.Now.Est)
+			select {
+			case <-done:
+				running = false
+			default:
+			}
+		}
+		if r := e.Report(); most != r.Peak.Est || moments < 100 {
+			t.Errorf("%d moments, at most %d bytes, peak %d", moments, most, r.Peak.Est)
 		}
 		w.finish(e, s)
 	})

@@ -40,7 +40,7 @@ func remoteSynthesizer(e *Engine, c SynthesizerConfig) (live.Source[contract.Syn
 // newRemote starts nothing yet: the first Get does.
 func newRemote[T any](e *Engine, name string, p Plugin, client func(grpc.ClientConnInterface, contract.ClientOptions) T) (live.Source[T], string, error) {
 	launch := plugin.LaunchConfig{Path: p.Command, Args: p.Args, Name: name, SHA256: p.Checksum, Env: p.Env, ContractVersions: []int{contract.Version},
-		Dir: e.cfg.RuntimeDir, StartTimeout: e.cfg.StartTimeout, Threads: e.cfg.Threads, Log: slog.New(&toHclog{log: e.cfg.Logger})}
+		Dir: e.cfg.RuntimeDir, StartTimeout: e.cfg.StartTimeout, Threads: e.cfg.Threads, MemLimit: e.ledger.Budget(), Log: slog.New(&toHclog{log: e.cfg.Logger})}
 	tenant := name
 	if p.Trusted {
 		tenant = ""

@@ -16,6 +16,7 @@ import (
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
 	"github.com/weir-zk/weir/sdk/slab"
@@ -289,7 +290,7 @@ func (w *world) start(cfg Config, s *fakeSynth, provers ...*fakeProver) (*Engine
 func (w *world) quiet(e *Engine) {
 	w.t.Helper()
 	r := e.Report()
-	resident := r.Purposes[7] // Key
+	resident := r.Purposes[ledger.Key]
 	if r.Now != (Gauges{}) || r.Reserved != resident || r.PermitsUsed != 0 || r.Waiting != 0 {
 		w.t.Errorf("an idle engine holds %+v", r)
 	}
