@@ -23,11 +23,15 @@ func folders(t *testing.T) []string {
 	if len(out) < 10 {
 		t.Fatalf("fixtures are missing: %v", out)
 	}
-	if dir := shared(); dir != "" {
+	dir := shared()
+	switch {
+	case raceEnabled:
+		t.Log("the large fixtures are left out: with the race detector they take minutes")
+	case dir != "":
 		for _, name := range []string{"merkle20", "sha256_64", "dom_1022", "dom_1023"} {
 			out = append(out, filepath.Join(dir, "fixtures", "circom", name))
 		}
-	} else {
+	default:
 		t.Log("no folder of large fixtures: WEIR_SHARED is not set and ../shared is absent")
 	}
 	return out
@@ -39,7 +43,7 @@ func TestFixtures(t *testing.T) {
 	for _, dir := range folders(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			if testing.Short() && filepath.Base(dir) == "sha256_64" {
-				t.Skip("short")
+				t.Skip("left out by -short")
 			}
 			raw, err := os.ReadFile(filepath.Join(dir, "witness.wtns"))
 			if err != nil {

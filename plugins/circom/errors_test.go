@@ -213,6 +213,9 @@ func TestDamaged(t *testing.T) {
 				if role == contract.RoleProgram {
 					steps = 5
 				}
+				if raceEnabled {
+					steps = 3
+				}
 				for i := range steps {
 					cut := len(whole) * i / steps
 					impl(t, r, role, whole[:cut])

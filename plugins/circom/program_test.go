@@ -35,7 +35,7 @@ func (r *rig) openInputs(dir, inputs string, sym bool, options map[string]string
 // What is wrong with inputs is said when the request is opened, or when the program finds out.
 func TestProgramInputs(t *testing.T) {
 	const minusOne = "52435875175126190479447740508185965837690552500527637822603658699938581184512"
-	for _, x := range []struct {
+	cases := []struct {
 		name, dir, inputs string
 		sym               bool
 		class             errs.Class // Internal: none
@@ -76,9 +76,11 @@ func TestProgramInputs(t *testing.T) {
 		{"circom 1: wrong shares", stepDir, `{"s":["1","5",2],"m":[["7","0x10"],["-3"]]}`, false, errs.InvalidFile, []string{`"m"`}},
 		{"circom 1: constraint", stepDir, `{"s":["2","5"],"m":[["7","0x10"],["-3",4]]}`, false, errs.Unsatisfied, []string{"circuit.circom:8"}},
 		{"circom 1: assertion", stepDir, `{"s":["1","2"],"m":[["7","0x10"],["-3",4]]}`, false, errs.Unsatisfied, []string{"circuit.circom:6"}},
-	} {
-		t.Run(x.name, func(t *testing.T) {
-			eachRig(t, Options{}, func(t *testing.T, r *rig) {
+	}
+	eachRig(t, Options{}, func(t *testing.T, r *rig) {
+		for _, x := range cases {
+			t.Run(x.name, func(t *testing.T) {
+				r.t = t
 				ses, err := r.openInputs(x.dir, x.inputs, x.sym, nil)
 				if err == nil {
 					defer r.close(ses)
@@ -93,19 +95,19 @@ func TestProgramInputs(t *testing.T) {
 						}
 					}
 				}
-				if x.class == errs.Internal && err == nil {
-					return
-				}
 				if x.class == errs.Internal {
-					t.Fatal(err)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return
 				}
 				expectError(t, err, x.class, x.words...)
 				if x.class == errs.InvalidFile && x.words != nil {
 					expectError(t, err, x.class, "inputs") // the file's name
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // A program that does not end is ended with its context, at once, and its memory with it.

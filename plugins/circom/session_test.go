@@ -133,7 +133,7 @@ func TestPayloads(t *testing.T) {
 
 // Every point at which a context may end: the answer is Canceled, or right, and nothing stays behind.
 func TestCancelAnywhere(t *testing.T) {
-	sha, err := circuitgen.SHA256ForRows(1<<16, 3)
+	sha, err := circuitgen.SHA256ForRows(1<<15, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestCancelAnywhere(t *testing.T) {
 		kept := r.mustOpen(in...)
 		inProcess := r.syn == contract.Synthesizer(r.impl)
 		canceled := 0
-		for i := range 20 {
+		for i := range 12 {
 			// In process the context ends at its i-th question, wherever that is asked; over gRPC after a time.
 			var ctx context.Context = &countdown{Context: context.Background(), left: i}
 			if inProcess {
@@ -161,7 +161,7 @@ func TestCancelAnywhere(t *testing.T) {
 			} else {
 				c, stop := context.WithCancel(context.Background())
 				ctx = c
-				timer := time.AfterFunc(time.Duration(i*i)*100*time.Microsecond, stop)
+				timer := time.AfterFunc(time.Duration(i*i)*200*time.Microsecond, stop)
 				defer timer.Stop()
 			}
 			_, err := r.synthesize(ctx, kept, 0, want{evaluations: 3})

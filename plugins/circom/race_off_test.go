@@ -1,0 +1,5 @@
+//go:build !race
+
+package circom
+
+const raceEnabled = false
