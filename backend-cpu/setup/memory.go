@@ -12,6 +12,7 @@ import (
 // InMemory makes a key and keeps it in memory: for small circuits and tests.
 func InMemory(ctx context.Context, sys *r1cs.System, opts Options) (*groth16.ProvingKey, error) {
 	var s memorySink
+	opts.AltH = AltNever // a ProvingKey has no place for it
 	if err := Make(ctx, sys, opts, &s); err != nil {
 		return nil, err
 	}

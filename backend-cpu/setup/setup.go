@@ -11,6 +11,7 @@ package setup
 import (
 	"context"
 	"math/big"
+	"slices"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -31,25 +32,41 @@ const (
 	B2
 	K
 	H
+	HAlt // H in the other basis, with AltH
 )
 
 // String names the section as messages do.
-func (s Section) String() string { return [...]string{"A", "B1", "B2", "K", "H"}[s] }
+func (s Section) String() string {
+	return [...]string{"A", "B1", "B2", "K", "H", "H in the other basis"}[s]
+}
 
 // Sink takes a key in the order in which it is made: Begin once, then the points of each section in ascending order, in parts. Parts are valid
 // during the call only.
 type Sink interface {
 	// Begin tells all but the points: which wires have a finite point in A and in B is in the bitmaps.
 	Begin(shape *groth16.Shape, vk *groth16.VerifyingKey, aWires, bWires groth16.Bitmap) error
-	G1(s Section, part []bls.G1Affine) error // A, B1, K, H
+	G1(s Section, part []bls.G1Affine) error // A, B1, K, H, HAlt
 	G2(s Section, part []bls.G2Affine) error // B2
 }
+
+// AltH says whether a set-up makes the H points in the other basis than Options.H too, so that the key can be written as a .zkey and as a .params.
+type AltH uint8
+
+const (
+	// AltDefault makes them in a file of Write whose domain has at most 2^22 points, where they add a fifth to it at most; and nowhere else.
+	AltDefault AltH = iota
+	AltAlways
+	AltNever
+)
+
+const altDefaultLog = 22
 
 // Options of a set-up.
 type Options struct {
 	Scalars  *Scalars // required
 	Rows     groth16.RowOrder
 	H        groth16.HBasis
+	AltH     AltH
 	Tasks    int                                  // goroutines; at least 1
 	Progress func(stage string, fraction float64) // may be nil; fraction is of the whole
 }
@@ -132,6 +149,9 @@ func (m *maker) run() error {
 		shape.NbH = m.n
 	}
 	m.whole = shape.NbA + (1+weightG2)*shape.NbB + shape.NbPrivate() + shape.NbH
+	if m.opts.AltH == AltAlways {
+		m.whole += 2*m.n - 1 - shape.NbH
+	}
 	m.progress("tables")
 	if err := m.tables(shape); err != nil {
 		return err
@@ -185,10 +205,14 @@ func (m *maker) points(aWires, bWires groth16.Bitmap) error {
 	if err := m.emitG1(K, whole(private)); err != nil {
 		return err
 	}
+	h := []source{m.powers(&byDelta), m.oddCoset(&byDelta)}
 	if m.opts.H == groth16.HOddCoset {
-		return m.emitG1(H, m.oddCoset(&byDelta))
+		slices.Reverse(h)
 	}
-	return m.emitG1(H, m.powers(&byDelta))
+	if err := m.emitG1(H, h[0]); err != nil || m.opts.AltH != AltAlways {
+		return err
+	}
+	return m.emitG1(HAlt, h[1])
 }
 
 // verifyingKey makes the fixed points. m.k must be whole.

@@ -12,8 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
+	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
 
@@ -216,6 +218,19 @@ func TestWrittenKeyIsTheKeyInMemory(t *testing.T) {
 			if !equal(&k, want) {
 				t.Error("points differ")
 			}
+			other := c.opts
+			if other.H = groth16.HOddCoset; c.opts.H == groth16.HOddCoset {
+				other.H = groth16.HMonomial
+			}
+			last = 0
+			both, err := InMemory(context.Background(), c.sys, other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alt, err := got.AltH()
+			if err != nil || !slices.Equal(alt, both.H) {
+				t.Error("H in the other basis differs; ", err)
+			}
 			sys, err := got.System()
 			if err != nil || sys.Digest() != c.sys.Digest() {
 				t.Error("the circuit in the key is another; ", err)
@@ -236,6 +251,58 @@ func equal(a, b *groth16.ProvingKey) bool {
 		}
 	}
 	return true
+}
+
+// The second basis is made in files, unless it is not wanted, and by Make only when it is.
+func TestSecondBasisIsAnOption(t *testing.T) {
+	sys := system(t, circuitgen.Dense{Rows: 6})
+	for _, c := range []struct {
+		alt        AltH
+		file, sink bool
+	}{{AltDefault, true, false}, {AltAlways, true, true}, {AltNever, false, false}} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+		s, _ := Random()
+		if _, err := Write(context.Background(), f, sys, Options{Scalars: s, AltH: c.alt}, "test"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := wkey.Map(f, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := got.AltBasis(); ok != c.file {
+			t.Errorf("%d: second basis in the file: %v", c.alt, ok)
+		}
+		_ = got.Close()
+		var sink sections
+		if err := Make(context.Background(), sys, Options{Scalars: s, AltH: c.alt}, &sink); err != nil {
+			t.Fatal(err)
+		}
+		if sink.points[H] != 7 || sink.points[HAlt] != map[bool]int{true: 8}[c.sink] {
+			t.Errorf("%d: %v points of each section", c.alt, sink.points)
+		}
+	}
+}
+
+// sections counts points.
+type sections struct{ points map[Section]int }
+
+func (s *sections) Begin(*groth16.Shape, *groth16.VerifyingKey, groth16.Bitmap, groth16.Bitmap) error {
+	s.points = map[Section]int{}
+	return nil
+}
+
+func (s *sections) G1(sec Section, part []bls.G1Affine) error {
+	s.points[sec] += len(part)
+	return nil
+}
+
+func (s *sections) G2(sec Section, part []bls.G2Affine) error {
+	s.points[sec] += len(part)
+	return nil
 }
 
 func TestScalarsThatMakeNoKeyAreRefused(t *testing.T) {

@@ -13,13 +13,19 @@ import (
 )
 
 // Write makes a key for sys and writes it to f as a prepared key (.wkey) with the circuit's matrices, section by section as the points are made. It
-// returns the key's shape. Until the last moment the file does not look like a key, so a failure leaves nothing that could be used.
+// returns the key's shape. AltDefault means H in both bases for domains of up to 2^22 points. Until the last moment the file does not look like a key, so a failure leaves nothing that could be used.
 func Write(ctx context.Context, f io.WriterAt, sys *r1cs.System, opts Options, creator string) (*groth16.Shape, error) {
 	w, err := wkey.NewWriter(f)
 	if err != nil {
 		return nil, err
 	}
-	s := &fileSink{ctx: ctx, w: w}
+	if opts.AltH == AltDefault && sys.LogDomain() <= altDefaultLog {
+		opts.AltH = AltAlways
+	}
+	s := &fileSink{ctx: ctx, w: w, last: H}
+	if opts.AltH == AltAlways {
+		s.last = HAlt
+	}
 	if err := Make(ctx, sys, opts, s); err != nil {
 		return nil, err
 	}
@@ -41,6 +47,7 @@ type fileSink struct {
 	ctx   context.Context
 	w     *wkey.Writer
 	shape groth16.Shape
+	last  Section // H or HAlt
 	next  Section // the one to be begun next; the one before it is open, but for the first
 }
 
@@ -53,6 +60,8 @@ var fileSections = [...]struct {
 	B2: {wkey.SecB2, int(unsafe.Sizeof(bls.G2Affine{}))},
 	K:  {wkey.SecK, int(unsafe.Sizeof(bls.G1Affine{}))},
 	H:  {wkey.SecH, int(unsafe.Sizeof(bls.G1Affine{}))},
+
+	HAlt: {wkey.SecHAlt, int(unsafe.Sizeof(bls.G1Affine{}))},
 }
 
 func (s *fileSink) Begin(shape *groth16.Shape, vk *groth16.VerifyingKey, aWires, bWires groth16.Bitmap) error {
@@ -97,7 +106,7 @@ func (s *fileSink) G2(sec Section, part []bls.G2Affine) error {
 }
 
 func (s *fileSink) end() error {
-	if err := s.open(H); err != nil {
+	if err := s.open(s.last); err != nil {
 		return err
 	}
 	return s.w.End()

@@ -24,7 +24,7 @@ import (
 type ImportOptions struct {
 	// Name is what errors call the source; "" is the *os.File's own name.
 	Name string
-	// Trust leaves out the subgroup checks and the comparison of B1 with B2. That points are on the curve is always checked.
+	// Trust leaves out the subgroup checks and the comparison of B1 with B2 and of H with its other basis. That points are on the curve is always checked.
 	Trust bool
 	Tasks int
 	// Creator goes into the header: program and version.
@@ -103,7 +103,7 @@ func importKey(ctx context.Context, src *os.File, circuit *r1cs.System, dst io.W
 func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *ImportOptions) error {
 	sh := &d.shape
 	const g1, g2 = 96, 192
-	total := int64(g1)*int64(sh.NbA+sh.NbB+sh.NbPrivate()+sh.NbH) + g2*int64(sh.NbB)
+	total := int64(g1)*int64(sh.NbA+sh.NbB+sh.NbPrivate()+sh.NbH+d.nbAltH) + g2*int64(sh.NbB)
 	var done int64
 	progress := func(n int) {
 		if done += int64(n); o.Progress != nil {
@@ -117,6 +117,13 @@ func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *I
 			return err
 		}
 	}
+	var bases *basesCheck
+	if !o.Trust && d.altH {
+		var err error
+		if bases, err = newBasesCheck(sh.LogDomain); err != nil {
+			return err
+		}
+	}
 	list := func(id wkey.SectionID, want int) error {
 		if err := w.Begin(id, g1); err != nil {
 			return err
@@ -125,6 +132,15 @@ func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *I
 		err := s.g1(ctx, id, func(ps []bls12381.G1Affine) error {
 			if id == wkey.SecB1 && pair != nil {
 				if err := pair.addG1(ps, o.Tasks); err != nil {
+					return err
+				}
+			}
+			if (id == wkey.SecH || id == wkey.SecHAlt) && bases != nil {
+				basis := sh.H
+				if id == wkey.SecHAlt {
+					basis = d.altBasis
+				}
+				if err := bases.add(basis, ps, o.Tasks); err != nil {
 					return err
 				}
 			}
@@ -172,6 +188,15 @@ func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *I
 		func() error { return wkey.SectionOf(ctx, w, wkey.SecBWires, d.bWires) },
 		func() error { return list(wkey.SecK, sh.NbPrivate()) },
 		func() error { return list(wkey.SecH, sh.NbH) },
+		func() error {
+			if !d.altH {
+				return nil
+			}
+			if err := list(wkey.SecHAlt, d.nbAltH); err != nil || bases == nil {
+				return err
+			}
+			return bases.holds()
+		},
 		func() error {
 			if d.sys == nil {
 				return nil

@@ -49,6 +49,7 @@ type KeyReport struct {
 	PointsH   int    `json:"points_h"`
 	RowOrder  string `json:"row_order"`
 	Basis     string `json:"h_basis"`
+	AltBasis  string `json:"h_basis_too,omitempty"` // of a .wkey that has H in both
 	Insecure  bool   `json:"insecure"`
 	Matrices  string `json:"matrices,omitempty"` // "AB" or "ABC" when the file carries them
 }
@@ -182,6 +183,9 @@ func (p *Report) wkey(ctx context.Context, r io.ReaderAt, deep bool) error {
 		return err
 	}
 	p.shape(&h.Shape)
+	if alt, ok := h.AltBasis(); ok {
+		p.Key.AltBasis = alt.String()
+	}
 	p.Creator = h.Creator
 	p.Source = &SourceReport{Kind: h.Source.Kind.String(), Size: h.Source.Size}
 	if h.Source.Digest != ([64]byte{}) {

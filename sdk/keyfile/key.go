@@ -26,8 +26,14 @@ type Options struct {
 	// PointsOnly leaves the matrices of a file alone and Key.System nil: for a backend that is given evaluations. Checking the indexes of matrices takes one
 	// pass over them otherwise.
 	PointsOnly bool
-	// CheckSubgroup tests every point of a .zkey or .params for the subgroup, and the checksums of a .wkey (whose points were tested when it was made).
+	// CheckSubgroup tests every point of a .zkey or .params for the subgroup: for a key that comes from elsewhere, once. Those of a .wkey were tested when it was made. A
+	// prover does without: a point outside the subgroup costs a proof, and every proof is verified.
 	CheckSubgroup bool
+	// SkipChecksums leaves out the comparison of a .wkey's checksums, one pass over the file: for a file whose digest is known to be good.
+	SkipChecksums bool
+	// PreferOddCoset takes the H points of the odd coset where a .wkey has them beside monomial ones: a proof then needs one transform less. The key's
+	// Shape.H and NbH tell which it is.
+	PreferOddCoset bool
 	// Tasks is the number of goroutines, at least one.
 	Tasks int
 }
@@ -44,6 +50,44 @@ type Key struct {
 	Transcript []byte       // a .zkey's record of contributions, for Export
 
 	file *wkey.File
+	h    Section
+}
+
+// HSection is the section that the H points lie in, for Release.
+func (k *Key) HSection() Section {
+	if k.h == 0 {
+		return wkey.SecH
+	}
+	return k.h
+}
+
+// hIn is the key with its H points in the given basis, nil if it has none so.
+func (k *Key) hIn(h groth16.HBasis) (*groth16.ProvingKey, error) {
+	if k.Shape.H == h {
+		return k.ProvingKey, nil
+	}
+	if k.file == nil {
+		return nil, nil
+	}
+	pk, _, err := k.file.KeyWith(h)
+	if err != nil || pk.Shape.H != h {
+		return nil, err
+	}
+	return pk, nil
+}
+
+// AltH is the H points in the other basis than ProvingKey's, and that basis; nil when there are none. Those of a mapped key are mapped; else
+// the first call reads them.
+func (k *Key) AltH() ([]bls12381.G1Affine, groth16.HBasis, error) {
+	other := groth16.HMonomial
+	if k.Shape.H == groth16.HMonomial {
+		other = groth16.HOddCoset
+	}
+	pk, err := k.hIn(other)
+	if err != nil || pk == nil {
+		return nil, other, err
+	}
+	return pk.H, other, nil
 }
 
 // ResidentBytes is the memory the points take when all were touched; those of a mapped key can be given back with Release.
@@ -177,17 +221,17 @@ func openWKey(ctx context.Context, f *os.File, size int64, o Options) (*Key, err
 	if o.Map {
 		file, err = wkey.Map(f, nameOf(f, o.Name))
 	} else {
-		file, err = wkey.Load(ctx, f, size, o.Tasks)
+		file, err = wkey.Load(ctx, f, size, wkey.LoadOptions{Tasks: o.Tasks, SkipChecksums: o.SkipChecksums})
 	}
 	if err != nil {
 		return nil, err
 	}
-	var sys *r1cs.System
-	if !o.PointsOnly || o.Circuit != nil {
-		sys, err = file.System()
-	}
-	if err == nil && o.CheckSubgroup {
+	if o.Map && !o.SkipChecksums {
 		err = file.VerifyChecksums(ctx, f, o.Tasks)
+	}
+	var sys *r1cs.System
+	if err == nil && (!o.PointsOnly || o.Circuit != nil) {
+		sys, err = file.System()
 	}
 	if err == nil && o.Circuit != nil {
 		if file.Digest == (r1cs.Digest{}) && sys == nil {
@@ -201,11 +245,15 @@ func openWKey(ctx context.Context, f *os.File, size int64, o Options) (*Key, err
 	if err == nil {
 		transcript, err = file.Transcript(f)
 	}
+	pk, section := file.Key(), wkey.SecH
+	if err == nil && o.PreferOddCoset {
+		pk, section, err = file.KeyWith(groth16.HOddCoset)
+	}
 	if err != nil {
 		_ = file.Close() // the first error says more
 		return nil, err
 	}
-	return &Key{ProvingKey: file.Key(), Kind: WKey, System: sys, Digest: file.Digest, Transcript: transcript, file: file}, nil
+	return &Key{ProvingKey: pk, Kind: WKey, System: sys, Digest: file.Digest, Transcript: transcript, file: file, h: section}, nil
 }
 
 // same checks that a circuit given beside a key is the key's own, and returns the one of the two that knows more. own is the one in the file, or nil;

@@ -31,6 +31,9 @@ type description struct {
 	transcript     []byte
 	kind           wkey.SourceKind
 	paired         bool // B1 and B2 were compared by the reader
+	altH           bool // the source has H in another basis too
+	altBasis       groth16.HBasis
+	nbAltH         int
 }
 
 func openSource(r io.ReaderAt, size int64, circuit *r1cs.System, o *ImportOptions) (source, error) {
@@ -175,6 +178,9 @@ func (s *wkeySource) describe(ctx context.Context) (d description, err error) {
 	}
 	if d.transcript, err = s.h.Transcript(s.r); err != nil {
 		return d, err
+	}
+	if d.altBasis, d.altH = s.h.AltBasis(); d.altH {
+		d.nbAltH = int(s.h.Section(wkey.SecHAlt).Count)
 	}
 	if s.circuit == nil {
 		return d, nil

@@ -22,10 +22,14 @@ import (
 // File is a key in memory: mapped (Map) or read (Load). Its slices are valid until Close.
 type File struct {
 	Header
-	r    io.ReaderAt // for Verify
-	data []byte
-	heap bool
-	key  groth16.ProvingKey
+	r     io.ReaderAt // for Verify, and what is read late
+	data  []byte      // the mapping, nil for a file in the heap
+	parts map[SectionID][]byte
+	key   groth16.ProvingKey
+
+	altOnce sync.Once
+	alt     []bls12381.G1Affine
+	altErr  error
 
 	once   sync.Once
 	sys    *r1cs.System
@@ -59,7 +63,10 @@ func openMapped(f *os.File) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &File{Header: *h, r: f, data: data}
+	k := &File{Header: *h, r: f, data: data, parts: map[SectionID][]byte{}}
+	for _, s := range h.Sections {
+		k.parts[s.ID] = data[s.Offset : s.Offset+s.Length : s.Offset+s.Length]
+	}
 	if err := k.open(); err != nil {
 		_ = unmap(data) // the first error says more
 		return nil, err
@@ -78,22 +85,28 @@ func fileSize(f *os.File) (int64, error) {
 	return st.Size(), nil
 }
 
-// Load reads the whole file into the heap, tasks pieces at a time.
-func Load(ctx context.Context, r io.ReaderAt, size int64, tasks int) (*File, error) {
+// LoadOptions of Load.
+type LoadOptions struct {
+	Tasks int // goroutines, at least one
+	// SkipChecksums leaves out the comparison of the checksums, for a file whose digest is known to be good.
+	SkipChecksums bool
+}
+
+// Load reads the file into the heap, but for H in the other basis and the transcript, and compares the checksums of all of it.
+func Load(ctx context.Context, r io.ReaderAt, size int64, o LoadOptions) (*File, error) {
 	h, err := ReadHeader(r, size)
 	if err != nil {
 		return nil, err
 	}
-	words := make([]uint64, (size+7)/8) // aligned for what lies in it
-	data := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)
-	err = points.Each(ctx, tasks, int((size+pieceSize-1)/pieceSize), 1, func(i, _ int) error {
-		lo := int64(i) * pieceSize
-		return readFull(r, data[lo:min(size, lo+pieceSize)], lo)
-	})
-	if err != nil {
+	k := &File{Header: *h, r: r, parts: map[SectionID][]byte{}}
+	for _, w := range h.wanted() {
+		if w.id != SecHAlt {
+			k.parts[w.id] = aligned(h.Section(w.id).Length)
+		}
+	}
+	if err := h.readSections(ctx, r, o.Tasks, k.parts, !o.SkipChecksums); err != nil {
 		return nil, err
 	}
-	k := &File{Header: *h, r: r, data: data, heap: true}
 	if err := k.open(); err != nil {
 		return nil, err
 	}
@@ -104,12 +117,15 @@ func Load(ctx context.Context, r io.ReaderAt, size int64, tasks int) (*File, err
 const pieceSize = 1 << 20
 
 // view is a section as a slice of T, with the length and capacity of the section.
-func view[T any](f *File, id SectionID) []T {
-	s := f.Section(id)
-	if s == nil || s.Count == 0 {
+func view[T any](f *File, id SectionID) []T { return cast[T](f.parts[id]) }
+
+// aligned is n bytes in which elements may lie.
+func aligned(n int64) []byte {
+	if n == 0 {
 		return nil
 	}
-	return cast[T](f.data[s.Offset : s.Offset+s.Length])
+	words := make([]uint64, (n+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
 }
 
 func (f *File) open() error {
@@ -152,6 +168,36 @@ func (h *Header) checkWires(id SectionID, wires groth16.Bitmap, want int) error 
 // Key is the proving key; its slices are the file's.
 func (f *File) Key() *groth16.ProvingKey { return &f.key }
 
+// AltH is the H points in the other basis than Key's, which AltBasis names; nil when the file has none. Those of a mapped file lie in the mapping; else
+// the first call reads them into the heap.
+func (f *File) AltH() ([]bls12381.G1Affine, error) {
+	s := f.Section(SecHAlt)
+	if s == nil {
+		return nil, nil
+	}
+	f.altOnce.Do(func() {
+		b, there := f.parts[SecHAlt]
+		if !there {
+			b, f.altErr = readSection(f.r, s)
+		}
+		f.alt = cast[bls12381.G1Affine](b)
+	})
+	return f.alt, f.altErr
+}
+
+// KeyWith is the key with its H points in the given basis where the file has them so, else as Key; section is the one that these lie in.
+func (f *File) KeyWith(h groth16.HBasis) (pk *groth16.ProvingKey, section SectionID, err error) {
+	if alt, ok := f.AltBasis(); !ok || alt != h {
+		return &f.key, SecH, nil
+	}
+	k := f.key
+	k.Shape = otherBasis(&f.Shape)
+	if k.H, err = f.AltH(); err != nil {
+		return nil, SecHAlt, err
+	}
+	return &k, SecHAlt, nil
+}
+
 // System is the constraint system, nil when the file has none. The first call checks every index (one pass), so that no
 // evaluation can leave a slice.
 func (f *File) System() (*r1cs.System, error) {
@@ -159,10 +205,7 @@ func (f *File) System() (*r1cs.System, error) {
 		return nil, nil
 	}
 	f.once.Do(func() {
-		f.sys, f.sysErr = f.Header.system(func(id SectionID) []byte {
-			s := f.Section(id)
-			return f.data[s.Offset : s.Offset+s.Length]
-		})
+		f.sys, f.sysErr = f.Header.system(func(id SectionID) []byte { return f.parts[id] })
 	})
 	return f.sys, f.sysErr
 }
@@ -227,7 +270,7 @@ func cast[T any](b []byte) []T {
 }
 
 // Mapped reports whether the sections lie in a file mapping.
-func (f *File) Mapped() bool { return !f.heap }
+func (f *File) Mapped() bool { return f.data != nil }
 
 // Release tells the system that sections are not needed for now: mapped pages leave the memory and come back from the file when touched again. It
 // does nothing to a file in the heap.
@@ -237,7 +280,7 @@ func (f *File) Release(ids ...SectionID) { f.advise(adviseDontNeed, ids) }
 func (f *File) WillNeed(ids ...SectionID) { f.advise(adviseWillNeed, ids) }
 
 func (f *File) advise(advice int, ids []SectionID) {
-	if f.heap || f.data == nil {
+	if f.data == nil {
 		return
 	}
 	page := int64(os.Getpagesize())
@@ -254,14 +297,20 @@ func (f *File) advise(advice int, ids []SectionID) {
 	}
 }
 
-// Bytes is the size of the sections: the memory a key takes when all of it was touched.
-func (f *File) Bytes() int64 { return f.FileSize }
+// Bytes is the memory a key takes when all of it was touched, H in one basis.
+func (f *File) Bytes() int64 {
+	n := f.FileSize
+	if s := f.Section(SecHAlt); s != nil {
+		n -= pageUp(s.Length)
+	}
+	return n
+}
 
 // Close unmaps. The key and the system must not be used afterwards.
 func (f *File) Close() error {
 	data := f.data
-	f.data, f.key, f.sys = nil, groth16.ProvingKey{}, nil
-	if data == nil || f.heap {
+	f.data, f.parts, f.key, f.sys, f.alt = nil, nil, groth16.ProvingKey{}, nil, nil
+	if data == nil {
 		return nil
 	}
 	return unmap(data)
@@ -321,11 +370,7 @@ func (h *Header) Transcript(r io.ReaderAt) ([]byte, error) {
 }
 
 func readSection(r io.ReaderAt, s *Section) ([]byte, error) {
-	if s.Length == 0 {
-		return nil, nil
-	}
-	words := make([]uint64, (s.Length+7)/8) // aligned for what lies in it
-	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), s.Length)
+	b := aligned(s.Length)
 	if err := readFull(r, b, s.Offset); err != nil {
 		return nil, err
 	}

@@ -50,6 +50,8 @@ const (
 	FlagMatrices uint64 = 1 << 0
 	// FlagC (optional): and the rows of C.
 	FlagC uint64 = 1 << 1
+	// FlagAltH (optional): the H points are there in the other basis too, as section SecHAlt.
+	FlagAltH uint64 = 1 << 2
 )
 
 // SectionID names a section.
@@ -67,6 +69,8 @@ const (
 	SecBWires SectionID = 7
 	SecK      SectionID = 8
 	SecH      SectionID = 9
+	// SecHAlt (optional) is H in the other basis than the header names: for another format, or for a prover that prefers it.
+	SecHAlt SectionID = 10
 
 	SecCoeffs SectionID = 16 // dictionary, Montgomery form; entry 0 is one
 	SecAStart SectionID = 17 // u32 [rows+1]
@@ -84,7 +88,7 @@ const (
 )
 
 var sectionNames = map[SectionID]string{
-	SecFixed: "fixed points", SecIC: "IC", SecA: "A", SecAWires: "A wires", SecB1: "B1", SecB2: "B2", SecBWires: "B wires", SecK: "K", SecH: "H",
+	SecFixed: "fixed points", SecIC: "IC", SecA: "A", SecAWires: "A wires", SecB1: "B1", SecB2: "B2", SecBWires: "B wires", SecK: "K", SecH: "H", SecHAlt: "H in the other basis",
 	SecCoeffs: "coefficients", SecAStart: "matrix A starts", SecAWire: "matrix A wires", SecACoeff: "matrix A coefficients",
 	SecBStart: "matrix B starts", SecBWire: "matrix B wires", SecBCoeff: "matrix B coefficients",
 	SecTranscript: "transcript", SecCStart: "matrix C starts", SecCWire: "matrix C wires", SecCCoeff: "matrix C coefficients",
@@ -164,6 +168,23 @@ func (h *Header) Section(id SectionID) *Section {
 		}
 	}
 	return nil
+}
+
+// AltBasis is the basis of section SecHAlt; false when the file has no such section.
+func (h *Header) AltBasis() (groth16.HBasis, bool) {
+	if h.Section(SecHAlt) == nil {
+		return 0, false
+	}
+	return otherBasis(&h.Shape).H, true
+}
+
+// otherBasis is the shape with the other basis of H.
+func otherBasis(s *groth16.Shape) groth16.Shape {
+	t := *s
+	if t.H, t.NbH = groth16.HOddCoset, s.DomainSize(); s.H == groth16.HOddCoset {
+		t.H, t.NbH = groth16.HMonomial, s.DomainSize()-1
+	}
+	return t
 }
 
 func pageUp(n int64) int64 { return (n + pageSize - 1) &^ (pageSize - 1) }
@@ -248,6 +269,9 @@ func (h *Header) encode() []byte {
 	if h.Shape.HasC {
 		optional |= FlagC
 	}
+	if h.Section(SecHAlt) != nil {
+		optional |= FlagAltH
+	}
 	le.PutUint64(b[16:], required)
 	le.PutUint64(b[24:], optional)
 	le.PutUint64(b[32:], uint64(h.FileSize))
@@ -323,6 +347,9 @@ func decode(b []byte) (*Header, error) {
 		x := Section{ID: SectionID(le.Uint32(e)), Elem: int(le.Uint32(e[4:])), Offset: int64(le.Uint64(e[8:])), Length: int64(le.Uint64(e[16:])), Count: int64(le.Uint64(e[24:])), CRC: le.Uint32(e[32:])}
 		h.Sections = append(h.Sections, x)
 	}
+	if said, is := optional&FlagAltH != 0, h.Section(SecHAlt) != nil; said != is {
+		return nil, bad("features", fmt.Sprintf("H in the other basis: %v, as the section table has it", is), said)
+	}
 	return h, h.checkTable()
 }
 
@@ -394,6 +421,9 @@ func (h *Header) wanted() []wanted {
 	}
 	matrix := func(start SectionID) {
 		w = append(w, wanted{start, 4, int64(s.NbConstraints) + 1}, wanted{start + 1, 4, -1}, wanted{start + 2, 4, -1})
+	}
+	if h.Section(SecHAlt) != nil {
+		w = append(w, wanted{SecHAlt, points.G1Size, int64(otherBasis(s).NbH)})
 	}
 	if s.HasMatrices {
 		w = append(w, wanted{SecCoeffs, 32, -1})

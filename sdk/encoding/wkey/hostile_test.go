@@ -93,7 +93,7 @@ func TestHostileHeaders(t *testing.T) {
 	} {
 		b := reseal(raw, c.edit)
 		var err error
-		if used := allocated(func() { _, err = Load(context.Background(), bytes.NewReader(b), int64(len(b)), 1) }); used > 4<<20 {
+		if used := allocated(func() { _, err = Load(context.Background(), bytes.NewReader(b), int64(len(b)), LoadOptions{Tasks: 1}) }); used > 4<<20 {
 			t.Errorf("%s: %d bytes allocated", c.name, used)
 		}
 		wantError(t, c.name, err, c.class, c.words...)
@@ -158,7 +158,7 @@ func TestHostileSections(t *testing.T) {
 		{"IC of order 3", SecIC, order3, []string{"IC, point 0"}},
 	} {
 		b := resection(t, raw, c.id, c.edit)
-		f, err := Load(context.Background(), bytes.NewReader(b), int64(len(b)), 2)
+		f, err := Load(context.Background(), bytes.NewReader(b), int64(len(b)), LoadOptions{Tasks: 2})
 		if err == nil {
 			err = f.Verify(context.Background(), VerifyOptions{Tasks: 2, Curve: true, Subgroup: true})
 		}
@@ -176,7 +176,7 @@ func FuzzHeader(f *testing.F) {
 		copy(b[:headerSize], head)
 		b = reseal(b, func([]byte) {}) // so that the fuzzer gets past the checksum
 		used := allocated(func() {
-			k, err := Load(context.Background(), bytes.NewReader(b), int64(len(b)), 1)
+			k, err := Load(context.Background(), bytes.NewReader(b), int64(len(b)), LoadOptions{Tasks: 1})
 			if err != nil {
 				return
 			}

@@ -55,7 +55,7 @@ func encode(t testing.TB, pk *groth16.ProvingKey, sys *r1cs.System) []byte {
 
 func load(t testing.TB, b []byte) *File {
 	t.Helper()
-	f, err := Load(context.Background(), bytes.NewReader(b), int64(len(b)), 2)
+	f, err := Load(context.Background(), bytes.NewReader(b), int64(len(b)), LoadOptions{Tasks: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestWrongSizes(t *testing.T) {
 	_, err = ReadHeader(bytes.NewReader(zero), int64(len(zero)))
 	wantError(t, "zeros", err, errs.InvalidFile, "never finished")
 	// cut after the header was read
-	if _, err := Load(context.Background(), bytes.NewReader(raw[:len(raw)-5000]), int64(len(raw)), 2); !errs.Is(err, errs.InvalidFile) {
+	if _, err := Load(context.Background(), bytes.NewReader(raw[:len(raw)-5000]), int64(len(raw)), LoadOptions{Tasks: 2}); !errs.Is(err, errs.InvalidFile) {
 		t.Errorf("cut: %v", err)
 	}
 	d, err := os.Open(t.TempDir())
@@ -299,7 +299,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("write: %v", err)
 	}
 	raw := encode(t, pk, sys)
-	if _, err := Load(ctx, bytes.NewReader(raw), int64(len(raw)), 2); !errors.Is(err, context.Canceled) {
+	if _, err := Load(ctx, bytes.NewReader(raw), int64(len(raw)), LoadOptions{Tasks: 2}); !errors.Is(err, context.Canceled) {
 		t.Errorf("load: %v", err)
 	}
 	if err := load(t, raw).Verify(ctx, VerifyOptions{}); !errors.Is(err, context.Canceled) {
@@ -438,7 +438,7 @@ func BenchmarkWKey(b *testing.B) {
 			}
 			return k.Close()
 		}},
-		{"load", func() error { _, err := Load(context.Background(), f, size, 2); return err }},
+		{"load", func() error { _, err := Load(context.Background(), f, size, LoadOptions{Tasks: 2}); return err }},
 		{"checksums", func() error {
 			h, err := ReadHeader(f, size)
 			if err != nil {
