@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/internal/atomicfile"
@@ -108,27 +105,13 @@ func (e *Engine) keyMaker(ctx context.Context, name string) (*backend, error) {
 	return nil, errs.New(errs.Unsupported, "setup", "no such backend makes development keys").WithHint("name one that does, such as cpu")
 }
 
-// addOutput registers an empty file that a backend is to write. A pool takes only files that were opened read-only, because inputs must not be written; so
-// the same file is registered read-only, and its descriptor then made to stand for the writable one.
+// addOutput registers the file that a backend is to write, on a descriptor of its own: the pool closes what it takes.
 func addOutput(pool *slab.Pool, out *os.File) (slab.Handle, error) {
-	f, err := os.Open(out.Name())
+	f, err := os.OpenFile(out.Name(), os.O_RDWR, 0)
 	if err != nil {
 		return 0, errs.Wrap(err, "register output")
 	}
-	h, err := pool.AddFile(f)
-	if err != nil {
-		return 0, err
-	}
-	syscall.ForkLock.RLock()
-	err = unix.Dup2(int(out.Fd()), int(f.Fd()))
-	if err == nil {
-		unix.CloseOnExec(int(f.Fd()))
-	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return 0, errors.Join(&errs.Error{Class: errs.Internal, Op: "register output", Err: err}, pool.RemoveFile(h))
-	}
-	return h, nil
+	return pool.AddOutput(f)
 }
 
 // enterSetup makes a set-up something that Close waits for, and ends when it is forced.

@@ -385,8 +385,14 @@ func (p *Pool) File(h Handle) (FileView, error) {
 
 // AddFile registers an input file and takes it over: it is closed by RemoveFile or Close (at once, when AddFile fails).
 // It must be a regular file that was opened read-only, since plugins get the same descriptor.
-func (p *Pool) AddFile(f *os.File) (Handle, error) {
-	size, err := inputSize(f)
+func (p *Pool) AddFile(f *os.File) (Handle, error) { return p.addFile(f, unix.O_RDONLY) }
+
+// AddOutput registers a file that a plugin is to write, and takes it over like AddFile. It must be a regular file that was opened for reading
+// and writing.
+func (p *Pool) AddOutput(f *os.File) (Handle, error) { return p.addFile(f, unix.O_RDWR) }
+
+func (p *Pool) addFile(f *os.File, mode int) (Handle, error) {
+	size, err := regularSize(f, mode)
 	if err != nil {
 		_ = f.Close()
 		return 0, err
@@ -402,7 +408,10 @@ func (p *Pool) AddFile(f *os.File) (Handle, error) {
 	return h, nil
 }
 
-func inputSize(f *os.File) (int64, error) {
+var accessModes = map[int]string{unix.O_RDONLY: "read-only", unix.O_WRONLY: "write-only", unix.O_RDWR: "read and write"}
+
+// regularSize refuses what is not a regular file opened in the access mode.
+func regularSize(f *os.File, mode int) (int64, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return 0, &errs.Error{Class: errs.InvalidArgument, Op: "register file", Path: f.Name(), Err: err}
@@ -415,8 +424,8 @@ func inputSize(f *os.File) (int64, error) {
 		flags, err = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 		return err
 	})
-	if err != nil || flags&unix.O_ACCMODE != unix.O_RDONLY {
-		return 0, errs.New(errs.InvalidArgument, "register file", "not opened read-only").WithPath(f.Name())
+	if err != nil || flags&unix.O_ACCMODE != mode {
+		return 0, errs.Mismatch(errs.InvalidArgument, "register file", "access mode", accessModes[mode], accessModes[flags&unix.O_ACCMODE]).WithPath(f.Name())
 	}
 	return st.Size(), nil
 }

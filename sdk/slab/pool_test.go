@@ -410,6 +410,23 @@ func TestFiles(t *testing.T) {
 
 	_, err = p.AddFile(open(os.O_RDWR))
 	wantClass(t, err, errs.InvalidArgument)
+	for _, mode := range []int{os.O_RDONLY, os.O_WRONLY} {
+		_, err = p.AddOutput(open(mode))
+		wantClass(t, err, errs.InvalidArgument)
+	}
+	out, err := p.AddOutput(open(os.O_RDWR))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err = p.File(out); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.OSFile().WriteAt([]byte("made"), 0); err != nil {
+		t.Errorf("an output cannot be written: %v", err)
+	}
+	if err := p.RemoveFile(out); err != nil {
+		t.Fatal(err)
+	}
 	dir, err := os.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
