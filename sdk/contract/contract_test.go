@@ -56,7 +56,7 @@ func (f *fakeProver) Prove(ctx context.Context, req *ProveRequest, event func(Pr
 }
 
 func shape() groth16.Shape {
-	return groth16.Shape{LogDomain: 3, NbWires: 9, NbPublic: 2, NbConstraints: 5, NbA: 9, NbB: 4, NbH: 7, Rows: groth16.RowsSeven, H: groth16.HMonomial, Insecure: true, HasMatrices: true, HasC: true}
+	return groth16.Shape{LogDomain: 3, NbWires: 9, NbPublic: 2, NbConstraints: 5, NbA: 9, NbB: 4, NbH: 7, Rows: groth16.RowsSeven, H: groth16.HMonomial, Insecure: true, HasMatrices: true, HasC: true, Prepared: true}
 }
 
 func TestProverRoundTrip(t *testing.T) {

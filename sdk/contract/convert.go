@@ -33,7 +33,7 @@ func inputFromPB(in *pb.Input) Input {
 func shapeToPB(s *groth16.Shape) *pb.KeyShape {
 	return &pb.KeyShape{LogDomain: int32(s.LogDomain), Wires: int64(s.NbWires), Public: int64(s.NbPublic), Constraints: int64(s.NbConstraints),
 		APoints: int64(s.NbA), BPoints: int64(s.NbB), HPoints: int64(s.NbH), RowOrder: uint32(s.Rows), HBasis: uint32(s.H),
-		Insecure: s.Insecure, HasMatrices: s.HasMatrices, HasC: s.HasC}
+		Insecure: s.Insecure, HasMatrices: s.HasMatrices, HasC: s.HasC, Prepared: s.Prepared}
 }
 
 func shapeFromPB(m *pb.KeyShape) (*groth16.Shape, error) {
@@ -45,7 +45,7 @@ func shapeFromPB(m *pb.KeyShape) (*groth16.Shape, error) {
 	}
 	s := &groth16.Shape{LogDomain: int(m.GetLogDomain()), NbWires: int(m.GetWires()), NbPublic: int(m.GetPublic()), NbConstraints: int(m.GetConstraints()),
 		NbA: int(m.GetAPoints()), NbB: int(m.GetBPoints()), NbH: int(m.GetHPoints()), Rows: groth16.RowOrder(m.GetRowOrder()), H: groth16.HBasis(m.GetHBasis()),
-		Insecure: m.GetInsecure(), HasMatrices: m.GetHasMatrices(), HasC: m.GetHasC()}
+		Insecure: m.GetInsecure(), HasMatrices: m.GetHasMatrices(), HasC: m.GetHasC(), Prepared: m.GetPrepared()}
 	if err := s.Validate(); err != nil {
 		return nil, &errs.Error{Class: errs.InvalidArgument, Op: "key shape", Err: err}
 	}

@@ -110,6 +110,7 @@ type Shape struct {
 	Insecure      bool // made by a development set-up: whoever made it can forge proofs
 	HasMatrices   bool // the file carries the rows of A and B
 	HasC          bool // and those of C
+	Prepared      bool // the file holds the points as they are used in memory (a .wkey), so that a backend can map instead of reading it
 }
 
 // DomainSize is N.

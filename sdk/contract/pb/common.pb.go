@@ -325,6 +325,7 @@ type KeyShape struct {
 	Insecure      bool                   `protobuf:"varint,10,opt,name=insecure,proto3" json:"insecure,omitempty"`
 	HasMatrices   bool                   `protobuf:"varint,11,opt,name=has_matrices,json=hasMatrices,proto3" json:"has_matrices,omitempty"`
 	HasC          bool                   `protobuf:"varint,12,opt,name=has_c,json=hasC,proto3" json:"has_c,omitempty"`
+	Prepared      bool                   `protobuf:"varint,13,opt,name=prepared,proto3" json:"prepared,omitempty"` // can be mapped instead of read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +444,13 @@ func (x *KeyShape) GetHasC() bool {
 	return false
 }
 
+func (x *KeyShape) GetPrepared() bool {
+	if x != nil {
+		return x.Prepared
+	}
+	return false
+}
+
 var File_common_proto protoreflect.FileDescriptor
 
 const file_common_proto_rawDesc = "" +
@@ -465,7 +473,7 @@ const file_common_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\"+\n" +
 	"\bCanceled\x12\x1f\n" +
 	"\vwas_running\x18\x01 \x01(\bR\n" +
-	"wasRunning\"\xd4\x02\n" +
+	"wasRunning\"\xf0\x02\n" +
 	"\bKeyShape\x12\x1d\n" +
 	"\n" +
 	"log_domain\x18\x01 \x01(\x05R\tlogDomain\x12\x14\n" +
@@ -480,7 +488,8 @@ const file_common_proto_rawDesc = "" +
 	"\binsecure\x18\n" +
 	" \x01(\bR\binsecure\x12!\n" +
 	"\fhas_matrices\x18\v \x01(\bR\vhasMatrices\x12\x13\n" +
-	"\x05has_c\x18\f \x01(\bR\x04hasCB)Z'github.com/weir-zk/weir/sdk/contract/pbb\x06proto3"
+	"\x05has_c\x18\f \x01(\bR\x04hasC\x12\x1a\n" +
+	"\bprepared\x18\r \x01(\bR\bpreparedB)Z'github.com/weir-zk/weir/sdk/contract/pbb\x06proto3"
 
 var (
 	file_common_proto_rawDescOnce sync.Once
