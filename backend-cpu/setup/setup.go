@@ -53,7 +53,7 @@ type Sink interface {
 type AltH uint8
 
 const (
-	// AltDefault makes them in a file of Write whose domain has at most 2^22 points, where they add a fifth to it at most; and nowhere else.
+	// AltDefault makes them in a file of Write whose domain has at most 2^22 points, 400 MB of them; and nowhere else.
 	AltDefault AltH = iota
 	AltAlways
 	AltNever
