@@ -37,6 +37,8 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
+			case "race":
+				return raceDetector, nil
 			case "root":
 				return os.Geteuid() == 0, nil
 			case "tmpfs":
