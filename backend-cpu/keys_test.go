@@ -173,6 +173,33 @@ func TestConcurrentLoadsHappenOnce(t *testing.T) {
 	}
 }
 
+// When the call that loads is cancelled, one that waits for the same key takes over.
+func TestWaitingLoadTakesOver(t *testing.T) {
+	b := newBench(t, Options{})
+	path := filepath.Join(t.TempDir(), "key")
+	keyInFile(t, path, generated(t, circuitgen.Dense{Rows: 20}))
+	req := &contract.LoadKeyRequest{KeyID: "k", Key: b.file(path)}
+	s := &slow{b.pool, make(chan struct{}, 10), make(chan struct{})}
+	b.resolver = s
+	ctx, cancel := context.WithCancel(context.Background())
+	first, second := make(chan error), make(chan error)
+	load := func(ctx context.Context, to chan error) {
+		_, err := b.LoadKey(ctx, req)
+		to <- err
+	}
+	go load(ctx, first)
+	<-s.opened
+	go load(context.Background(), second)
+	cancel()
+	close(s.go_)
+	if err := <-first; !errs.Is(err, errs.Canceled) {
+		t.Error("the cancelled one: ", err)
+	}
+	if err := <-second; err != nil {
+		t.Error("the other: ", err)
+	}
+}
+
 func TestFailedLoadLeavesNothing(t *testing.T) {
 	b := newBench(t, Options{})
 	dir := t.TempDir()

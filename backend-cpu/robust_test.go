@@ -109,10 +109,8 @@ func TestSnarkjsKeysProve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, form := range []assignment.Form{assignment.Dense, assignment.Compact} {
-				if err := v.Verify(b.mustProve("k", in, &k.Shape, form, nil), in.public()); err != nil {
-					t.Error(err)
-				}
+			if err := v.Verify(b.mustProve("k", in, &k.Shape, assignment.Compact, nil), in.public()); err != nil {
+				t.Error(err)
 			}
 		})
 	}
@@ -121,7 +119,7 @@ func TestSnarkjsKeysProve(t *testing.T) {
 // Cancelled at any of its looks at the context a proof ends with that class, and nothing is left: no goroutine, no lane, no reference to the key.
 func TestCancelAtEveryLook(t *testing.T) {
 	b := newBench(t, Options{})
-	in := generated(t, circuitgen.GnarkMix(3000, 1))
+	in := generated(t, circuitgen.GnarkMix(1000, 1))
 	pk := makeKey(t, in.sys, layouts[0], testScalars(t, "cancel"))
 	b.put("k", pk)
 	v, err := groth16.NewVerifier(&pk.VK)
