@@ -94,14 +94,13 @@ func prove(ctx context.Context, s *session) error {
 		s.warn("--insecure-test-randomness: r and s are fixed, and the proofs give the witness away. For tests only.")
 	}
 
-	stages := 6 * len(job.Partitions)
-	bar := s.progress("starting", stages)
+	bar := s.progress("starting", len(nextStage)*len(job.Partitions))
 	defer bar.end()
 	var result *host.Result
 	err = s.withEngine(ctx, func(c *host.Config) { c.TestRandomness = job.InsecureTestRandomness != nil }, &host.Listener{
 		Timeline: func(i host.TimelineInfo) {
 			if i.Err == nil {
-				bar.step(i.Stage)
+				bar.step(nextStage[i.Stage])
 			}
 		},
 	}, func(e *host.Engine) (err error) {
@@ -138,6 +137,9 @@ func prove(ctx context.Context, s *session) error {
 	proveTable(to, result)
 	return nil
 }
+
+// nextStage is what a partition does when a stage is over: the words of the progress bar.
+var nextStage = map[string]string{"admission": "key", "key": "synthesis", "synthesis": "waiting", "queue": "proving", "consume": "proving", "device": "finishing", "finish": "verifying", "verify": "verified"}
 
 // proveJob reads the flags that say what is to be proved.
 func proveJob(s *session) (*host.Job, error) {

@@ -125,7 +125,7 @@ func short(d time.Duration) string {
 	case d >= time.Millisecond:
 		return d.Round(100 * time.Microsecond).String()
 	}
-	return d.Round(time.Microsecond).String()
+	return fmt.Sprintf("%dus", d.Microseconds()) // Go writes a Greek letter, which not every terminal has
 }
 
 // count is "1 proof", "2 proofs".
