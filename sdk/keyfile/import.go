@@ -34,8 +34,8 @@ type ImportOptions struct {
 }
 
 // Import writes a key of any format as a prepared key. circuit is needed for a .params; where given for others it must be the key's, and the prepared key
-// then carries its C. All points are checked (see ImportOptions), counts are compared with the circuit, and the source is digested. A .params or
-// .wkey of any size passes in bounded memory (the circuit's matrices apart); a .zkey is held. dst starts at offset 0; on failure it is not a key.
+// then carries its C. All points are checked (see ImportOptions), counts are compared with the circuit, and the source is digested. A key of any size
+// passes in bounded memory (the circuit's matrices apart, and a sixteenth of a .zkey's H). dst starts at offset 0; on failure it is not a key.
 func Import(ctx context.Context, src *os.File, circuit *r1cs.System, dst io.WriterAt, o ImportOptions) (*wkey.Header, error) {
 	h, err := importKey(ctx, src, circuit, dst, o)
 	if err != nil {
@@ -111,7 +111,7 @@ func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *I
 		}
 	}
 	var pair *pairCheck
-	if !o.Trust && !d.paired {
+	if !o.Trust {
 		var err error
 		if pair, err = newPairCheck(); err != nil {
 			return err
@@ -183,7 +183,7 @@ func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *I
 			if pair == nil {
 				return nil
 			}
-			return pair.holds(d.vk)
+			return pair.holds(d.vk, d.places)
 		},
 		func() error { return wkey.SectionOf(ctx, w, wkey.SecBWires, d.bWires) },
 		func() error { return list(wkey.SecK, sh.NbPrivate()) },
@@ -284,7 +284,7 @@ func (p *pairCheck) addG2(ps []bls12381.G2Affine, tasks int) error {
 	return nil
 }
 
-func (p *pairCheck) holds(vk *groth16.VerifyingKey) error {
+func (p *pairCheck) holds(vk *groth16.VerifyingKey, lists string) error {
 	var b1, neg bls12381.G1Affine
 	var b2 bls12381.G2Affine
 	b1.FromJacobian(&p.s1)
@@ -295,7 +295,7 @@ func (p *pairCheck) holds(vk *groth16.VerifyingKey) error {
 		x1     bls12381.G1Affine
 		x2     bls12381.G2Affine
 		places string
-	}{{"B1 and B2", b1, b2, "b_g1, b_g2"}, {"delta in G1 and in G2", vk.DeltaG1, vk.DeltaG2, "delta_g1, delta_g2"}} {
+	}{{"B1 and B2", b1, b2, lists}, {"delta in G1 and in G2", vk.DeltaG1, vk.DeltaG2, "delta_g1, delta_g2"}} {
 		ok, err := bls12381.PairingCheck([]bls12381.G1Affine{c.x1, neg}, []bls12381.G2Affine{vk.BetaG2, c.x2})
 		if err != nil {
 			return &errs.Error{Class: errs.Internal, Op: "import key", Err: err}

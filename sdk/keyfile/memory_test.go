@@ -1,6 +1,7 @@
 package keyfile
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
@@ -9,34 +10,41 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381"
 
+	"github.com/weir-zk/weir/sdk/encoding/iden3"
 	"github.com/weir-zk/weir/sdk/encoding/wkey"
 	"github.com/weir-zk/weir/sdk/r1cs"
 )
 
-// repeated is a .params of many equal points that is nowhere in memory.
-type repeated struct {
-	head []byte // up to the count of h
-	h, l int
-	g1   [96]byte
-	tail []byte // a, b_g1, b_g2 with their counts
+// repeated is a file of units that are repeated, and nowhere in memory as a whole.
+type repeated []struct {
+	unit []byte
+	n    int64
 }
 
-func (f *repeated) size() int64 {
-	return int64(len(f.head)) + 4 + 96*int64(f.h) + 4 + 96*int64(f.l) + int64(len(f.tail))
+func (f *repeated) add(n int, unit ...byte) {
+	*f = append(*f, struct {
+		unit []byte
+		n    int64
+	}{unit, int64(n)})
 }
 
-func (f *repeated) ReadAt(b []byte, at int64) (int, error) {
-	count := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
+func (f repeated) size() (size int64) {
+	for _, p := range f {
+		size += int64(len(p.unit)) * p.n
+	}
+	return size
+}
+
+func (f repeated) ReadAt(b []byte, at int64) (int, error) {
 	n := 0
-	for _, part := range []struct {
-		b    []byte
-		size int64
-	}{{f.head, int64(len(f.head))}, {count(f.h), 4}, {f.g1[:], 96 * int64(f.h)}, {count(f.l), 4}, {f.g1[:], 96 * int64(f.l)}, {f.tail, int64(len(f.tail))}} {
-		for at < part.size && n < len(b) {
-			k := copy(b[n:min(len(b), n+int(part.size-at))], part.b[at%int64(len(part.b)):])
+	for _, part := range f {
+		size := int64(len(part.unit)) * part.n
+		for at < size && n < len(b) {
+			off := at % int64(len(part.unit))
+			k := copy(b[n:], part.unit[off:])
 			n, at = n+k, at+int64(k)
 		}
-		at -= part.size
+		at -= min(at, size)
 	}
 	if n < len(b) {
 		return n, io.EOF
@@ -49,38 +57,18 @@ type nowhere struct{}
 
 func (nowhere) WriteAt(b []byte, _ int64) (int, error) { return len(b), nil }
 
-// The points of a .params pass through bounded memory: those here are 150 MB, the bound is a tenth of the largest keys' single lists.
-func TestImportMemoryIsBounded(t *testing.T) {
-	const log, private = 19, 1 << 20
-	_, _, g1, g2 := bls12381.Generators()
-	f := &repeated{h: 1<<log - 1, l: private, g1: g1.RawBytes()}
-	q := g2.RawBytes()
-	for _, p := range [][]byte{f.g1[:], f.g1[:], q[:], q[:], f.g1[:], q[:], {0, 0, 0, 2}, f.g1[:], f.g1[:]} {
-		f.head = append(f.head, p...)
-	}
-	for _, p := range [][]byte{{0, 0, 0, 2}, f.g1[:], f.g1[:], {0, 0, 0, 1}, f.g1[:], {0, 0, 0, 1}, q[:]} {
-		f.tail = append(f.tail, p...)
-	}
-	bld := r1cs.NewBuilder(private+2, 1, true, 1<<log, 3)
-	bld.Term(r1cs.MatrixB, 0, 0)
-	for range 1<<log - 2 {
-		if err := bld.EndRow(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sys, err := bld.System()
-	if err != nil {
-		t.Fatal(err)
-	}
+// heapPeak is the most that import of f holds between two chunks, and the number of chunks.
+func heapPeak(t *testing.T, f repeated, sys *r1cs.System) (peak int64, calls int) {
+	t.Helper()
 	heap := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	base, peak, calls := heap(), int64(0), 0
+	base := heap()
 	o := ImportOptions{Tasks: 1, Trust: true, Progress: func(int64, int64) {
-		if calls++; calls%4 == 0 {
+		if calls++; calls%3 == 0 {
 			peak = max(peak, heap()-base)
 		}
 	}}
@@ -99,8 +87,96 @@ func TestImportMemoryIsBounded(t *testing.T) {
 	if err := copyKey(context.Background(), w, s, &d, &o); err != nil {
 		t.Fatal(err)
 	}
-	if calls < 20 || peak > 24<<20 {
+	runtime.KeepAlive(sys)
+	return peak, calls
+}
+
+// The points of a .params pass through bounded memory: those here are 150 MB, the bound is a tenth of the largest keys' single lists.
+func TestImportMemoryIsBounded(t *testing.T) {
+	const log, private = 19, 1 << 20
+	_, _, g1, g2 := bls12381.Generators()
+	p, q := g1.RawBytes(), g2.RawBytes()
+	var f repeated
+	count := func(n int) { f.add(1, binary.BigEndian.AppendUint32(nil, uint32(n))...) }
+	for _, b := range [][]byte{p[:], p[:], q[:], q[:], p[:], q[:]} {
+		f.add(1, b...)
+	}
+	for _, n := range []int{2, 1<<log - 1, private, 2, 1} { // ic, h, l, a, b_g1
+		count(n)
+		f.add(n, p[:]...)
+	}
+	count(1)
+	f.add(1, q[:]...)
+	bld := r1cs.NewBuilder(private+2, 1, true, 1<<log, 3)
+	bld.Term(r1cs.MatrixB, 0, 0)
+	for range 1<<log - 2 {
+		if err := bld.EndRow(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sys, err := bld.System()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if peak, calls := heapPeak(t, f, sys); calls < 20 || peak > 24<<20 {
 		t.Errorf("%d bytes held in %d chunks", peak, calls)
 	}
-	runtime.KeepAlive(sys)
+}
+
+// Those of a .zkey too, whose H comes in windows of 25 MB: here the file has 400 MB.
+func TestImportMemoryOfZKeyIsBounded(t *testing.T) {
+	const log, private = 20, 1<<19 - 2
+	small := raw(t, makeKeys(t, 1, 1, ZKey).zkey)
+	c, err := iden3.OpenContainer(bytes.NewReader(small), int64(len(small)), "zkey", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := func(id uint32) []byte {
+		s, _ := c.Find(id)
+		return small[s.Offset : s.Offset+s.Size]
+	}
+	var f repeated
+	f.add(1, []byte("zkey\x01\x00\x00\x00\x0a\x00\x00\x00")...)
+	begin := func(id uint32, size int) {
+		f.add(1, binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, id), uint64(size))...)
+	}
+	whole := func(id uint32, b []byte) {
+		begin(id, len(b))
+		f.add(1, b...)
+	}
+	point := section(9)[:96]
+	whole(1, section(1))
+	header := bytes.Clone(section(2))
+	const counts = 4 + 48 + 4 + 32 // wires, public, domain
+	binary.LittleEndian.PutUint32(header[counts:], private+2)
+	binary.LittleEndian.PutUint32(header[counts+8:], 1<<log)
+	whole(2, header)
+	whole(3, section(3))
+	// B of row 0 has the one; the extra rows
+	var coefs []byte
+	last := section(4)[len(section(4))-44:]
+	for _, x := range [][3]uint32{{1, 0, 0}, {0, 1<<log - 2, 0}, {0, 1<<log - 1, 1}} {
+		for _, v := range x {
+			coefs = binary.LittleEndian.AppendUint32(coefs, v)
+		}
+		coefs = append(coefs, last[12:]...)
+	}
+	whole(4, append([]byte{3, 0, 0, 0}, coefs...))
+	for _, x := range []struct {
+		id           uint32
+		finite, size int
+		unit         []byte
+	}{{5, 2, 96, point}, {6, 1, 96, point}, {7, 1, 192, header[counts+12+2*96:][:192]}} {
+		begin(x.id, (private+2)*x.size)
+		f.add(x.finite, x.unit...)
+		f.add(private+2-x.finite, make([]byte, x.size)...)
+	}
+	begin(8, private*96)
+	f.add(private, point...)
+	begin(9, 96<<log)
+	f.add(1<<log, point...)
+	whole(10, section(10))
+	if peak, calls := heapPeak(t, f, nil); calls < 12 || peak > 48<<20 {
+		t.Errorf("%d bytes held in %d chunks, of %d", peak, calls, f.size())
+	}
 }

@@ -30,8 +30,8 @@ type description struct {
 	digest         r1cs.Digest
 	transcript     []byte
 	kind           wkey.SourceKind
-	paired         bool // B1 and B2 were compared by the reader
-	altH           bool // the source has H in another basis too
+	places         string // where B1 and B2 are, for an error
+	altH           bool   // the source has H in another basis too
 	altBasis       groth16.HBasis
 	nbAltH         int
 }
@@ -79,7 +79,7 @@ func (s *paramsSource) describe(context.Context) (d description, err error) {
 	if err := s.p.Match(dens); err != nil {
 		return d, err
 	}
-	d.shape, d.kind = s.p.Shape(), wkey.SourceParams
+	d.shape, d.kind, d.places = s.p.Shape(), wkey.SourceParams, "b_g1, b_g2"
 	d.aWires, d.bWires, d.sys = dens.A, dens.B, s.circuit
 	d.vk, err = s.p.VerifyingKey()
 	return d, err
@@ -98,12 +98,12 @@ func (s *paramsSource) g2(ctx context.Context, f func([]bls12381.G2Affine) error
 	return s.p.StreamG2(ctx, &s.p.B2, s.options(), f)
 }
 
-// zkeySource holds the points: snarkjs' lists are to be filtered and reordered.
+// zkeySource streams: a chunk of points at a time is in memory, of H a sixteenth if that is more.
 type zkeySource struct {
 	z       *snarkjs.ZKey
 	circuit *r1cs.System
 	o       *ImportOptions
-	pk      *groth16.ProvingKey
+	points  *snarkjs.Points
 }
 
 func (s *zkeySource) describe(ctx context.Context) (d description, err error) {
@@ -116,36 +116,31 @@ func (s *zkeySource) describe(ctx context.Context) (d description, err error) {
 			return d, err
 		}
 	}
-	if s.pk, err = s.z.ProvingKey(ctx, snarkjs.ReadOptions{Tasks: max(1, s.o.Tasks), Subgroup: !s.o.Trust}); err != nil {
+	if s.points, err = s.z.Points(ctx, snarkjs.ReadOptions{Tasks: max(1, s.o.Tasks), Subgroup: !s.o.Trust}); err != nil {
 		return d, err
+	}
+	if d.vk, err = s.z.VerifyingKey(ctx); err != nil {
+		return d, err
+	}
+	if !s.o.Trust {
+		if err := s.z.CheckHeaderPairs(); err != nil {
+			return d, err
+		}
 	}
 	if d.transcript, err = s.z.Transcript(); err != nil {
 		return d, err
 	}
-	d.shape, d.vk, d.aWires, d.bWires, d.kind, d.paired = s.pk.Shape, &s.pk.VK, s.pk.AWires, s.pk.BWires, wkey.SourceZKey, true
+	d.shape, d.aWires, d.bWires, d.kind, d.places = s.points.Shape, s.points.AWires, s.points.BWires, wkey.SourceZKey, "sections 6 and 7"
 	return d, nil
 }
 
-const pieceOfMemory = 1 << 16
-
-func pieces[T any](ctx context.Context, xs []T, f func([]T) error) error {
-	for lo := 0; lo < len(xs); lo += pieceOfMemory {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := f(xs[lo:min(len(xs), lo+pieceOfMemory)]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *zkeySource) g1(ctx context.Context, id wkey.SectionID, f func([]bls12381.G1Affine) error) error {
-	return pieces(ctx, map[wkey.SectionID][]bls12381.G1Affine{wkey.SecA: s.pk.A, wkey.SecB1: s.pk.B1, wkey.SecK: s.pk.K, wkey.SecH: s.pk.H}[id], f)
+	list := map[wkey.SectionID]snarkjs.List{wkey.SecA: snarkjs.ListA, wkey.SecB1: snarkjs.ListB1, wkey.SecK: snarkjs.ListK, wkey.SecH: snarkjs.ListH}[id]
+	return s.points.StreamG1(ctx, list, f)
 }
 
 func (s *zkeySource) g2(ctx context.Context, f func([]bls12381.G2Affine) error) error {
-	return pieces(ctx, s.pk.B2, f)
+	return s.points.StreamB2(ctx, f)
 }
 
 // wkeySource streams another prepared key, so that a circuit (or its C) can be added, or the points be checked again.
@@ -163,7 +158,7 @@ func (s *wkeySource) describe(ctx context.Context) (d description, err error) {
 	if err := s.h.VerifyPoints(ctx, s.r, wkey.VerifyOptions{Tasks: s.o.Tasks, Curve: true, Subgroup: !s.o.Trust}); err != nil {
 		return d, err
 	}
-	d.shape, d.digest, d.kind = s.h.Shape, s.h.Digest, wkey.SourceWKey
+	d.shape, d.digest, d.kind, d.places = s.h.Shape, s.h.Digest, wkey.SourceWKey, "sections B1, B2"
 	if d.vk, err = s.h.VerifyingKey(s.r); err != nil {
 		return d, err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
-	"sync"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
@@ -18,8 +17,9 @@ import (
 	"github.com/weir-zk/weir/sdk/internal/points"
 )
 
-// pointsPerChunk points are read, checked and placed at a time by one goroutine. A multiple of 64, so that no two workers share a word of a bitmap.
-const pointsPerChunk = 4096
+// blockPoints points are read and checked at a time by one goroutine: 1.5 MiB of G1, 3 MiB of G2. A multiple of 64, so that no two workers share a word of
+// a bitmap.
+const blockPoints = 1 << 14
 
 // ReadOptions says how the points of a key are read.
 type ReadOptions struct {
@@ -49,9 +49,14 @@ var modulus = func() (m [fp.Limbs]uint64) {
 // decodeFp reads six little-endian limbs in Montgomery form (R = 2^384): the memory image of fp.Element. False when they are not below q.
 func decodeFp(x *fp.Element, b []byte) bool {
 	_ = b[fp.Bytes-1]
-	var borrow uint64
 	for i := range x {
 		x[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	if x[fp.Limbs-1] < modulus[fp.Limbs-1] { // nearly always
+		return true
+	}
+	var borrow uint64
+	for i := range x {
 		_, borrow = bits.Sub64(x[i], modulus[i], borrow)
 	}
 	return borrow == 1
@@ -96,29 +101,74 @@ var (
 	g2Codec = codec[bls.G2Affine]{sizeG2, decodeG2}
 )
 
-// readPoints reads the n points of a section, checks that each is on the curve and hands them in chunks to place, which is called by several goroutines at
-// a time for different chunks.
-func readPoints[T any](ctx context.Context, z *ZKey, cd codec[T], s iden3.Section, n int, opt ReadOptions, place func(lo int, p []T)) error {
-	type scratch struct {
-		raw []byte
-		pts []T
-	}
-	pool := sync.Pool{New: func() any {
-		return &scratch{make([]byte, cd.size*min(n, pointsPerChunk)), make([]T, min(n, pointsPerChunk))}
-	}}
-	return points.Each(ctx, opt.tasks(), n, pointsPerChunk, func(lo, hi int) error {
-		sc := pool.Get().(*scratch)
-		defer pool.Put(sc)
-		raw, pts := sc.raw[:cd.size*(hi-lo)], sc.pts[:hi-lo]
-		if err := z.c.ReadAt(s, raw, int64(lo)*int64(cd.size)); err != nil {
+// eachBlock reads points lo to hi-1 of a section in blocks and hands these to f, which several goroutines call at a time for different blocks: at is the
+// index of the block's first point. lo is a multiple of 64.
+func (z *ZKey) eachBlock(ctx context.Context, s iden3.Section, size, lo, hi, tasks int, f func(at int, raw []byte) error) error {
+	return points.Each(ctx, tasks, hi-lo, blockPoints, func(a, b int) error {
+		buf, _ := z.buffers.Get().(*[]byte)
+		if buf == nil || cap(*buf) < size*(b-a) {
+			buf = new([]byte)
+			*buf = make([]byte, size*(b-a))
+		}
+		defer z.buffers.Put(buf)
+		raw := (*buf)[:size*(b-a)]
+		if err := z.c.ReadAt(s, raw, int64(lo+a)*int64(size)); err != nil {
 			return err
 		}
-		for i := range pts {
-			if !cd.decode(&pts[i], raw[i*cd.size:]) {
-				return z.badPoint(s, lo+i, cd.size, "a point of the curve, coordinates below q")
+		return f(lo+a, raw)
+	})
+}
+
+const onCurve = "a point of the curve, coordinates below q"
+
+// readDense reads points lo to hi-1 of a section into dst and checks that each is on the curve.
+func readDense[T any](ctx context.Context, z *ZKey, cd codec[T], s iden3.Section, lo, hi, tasks int, dst []T) error {
+	return z.eachBlock(ctx, s, cd.size, lo, hi, tasks, func(at int, raw []byte) error {
+		for i := range len(raw) / cd.size {
+			if !cd.decode(&dst[at-lo+i], raw[i*cd.size:]) {
+				return z.badPoint(s, at+i, cd.size, onCurve)
 			}
 		}
-		place(lo, pts)
+		return nil
+	})
+}
+
+// readKept is readDense for the points in keep alone; it returns their number.
+func readKept[T any](ctx context.Context, z *ZKey, cd codec[T], s iden3.Section, keep groth16.Bitmap, lo, hi, tasks int, dst []T) (int, error) {
+	var before []int // kept points before each block
+	n := 0
+	for at := lo; at < hi; at += blockPoints {
+		before = append(before, n)
+		n += keep[at/64 : (min(hi, at+blockPoints)+63)/64].Count()
+	}
+	return n, z.eachBlock(ctx, s, cd.size, lo, hi, tasks, func(at int, raw []byte) error {
+		k := before[(at-lo)/blockPoints]
+		for i := range len(raw) / cd.size {
+			if !keep.Has(at + i) {
+				continue
+			}
+			if !cd.decode(&dst[k], raw[i*cd.size:]) {
+				return z.badPoint(s, at+i, cd.size, onCurve)
+			}
+			k++
+		}
+		return nil
+	})
+}
+
+// readH reads the points of section 9 that belong to places lo to lo+len(dst)-1 of the order of the generator 7.
+func (z *ZKey) readH(ctx context.Context, lo, tasks int, dst []bls.G1Affine) error {
+	s := z.sections[secH]
+	return z.eachBlock(ctx, s, sizeG1, 0, 1<<z.h.LogDomain, tasks, func(at int, raw []byte) error {
+		for i := range len(raw) / sizeG1 {
+			j := hPosition(at+i, z.h.LogDomain) - lo
+			if uint(j) >= uint(len(dst)) {
+				continue
+			}
+			if !decodeG1(&dst[j], raw[i*sizeG1:]) {
+				return z.badPoint(s, at+i, sizeG1, onCurve)
+			}
+		}
 		return nil
 	})
 }
@@ -129,8 +179,8 @@ func (z *ZKey) subgroupG1(ctx context.Context, s iden3.Section, ps []bls.G1Affin
 	if err := points.AddG1(c, ps); err != nil {
 		return err
 	}
-	if c.Bad() == nil {
-		return nil
+	if err := c.Bad(); err == nil || !isBadPoint(err) {
+		return err
 	}
 	return z.outside(s, sizeG1, points.SubgroupG1(ctx, opt.tasks(), ps), index)
 }
@@ -141,17 +191,25 @@ func (z *ZKey) subgroupG2(ctx context.Context, s iden3.Section, ps []bls.G2Affin
 	if err := points.AddG2(c, ps); err != nil {
 		return err
 	}
-	if c.Bad() == nil {
-		return nil
+	if err := c.Bad(); err == nil || !isBadPoint(err) {
+		return err
 	}
 	return z.outside(s, sizeG2, points.SubgroupG2(ctx, opt.tasks(), ps), index)
 }
 
-// outside names the point that a test of each found.
+func isBadPoint(err error) bool {
+	var bad *points.BadPoint
+	return errors.As(err, &bad)
+}
+
+// outside names the point that a test of each found, after the test of all together found that there is one.
 func (z *ZKey) outside(s iden3.Section, size int, err error, index func(i int) int) error {
 	var bad *points.BadPoint
 	if errors.As(err, &bad) {
 		return z.badPoint(s, index(bad.Index), size, "a point of the subgroup of order r")
+	}
+	if err == nil {
+		return errs.New(errs.Internal, "read .zkey", "section %d: the batch check refused points that pass one by one", s.ID)
 	}
 	return err
 }
@@ -165,39 +223,18 @@ func (z *ZKey) badPoint(s iden3.Section, i, size int, expected string) error {
 // finite finds which of the n points of a section are not infinity (all zero bytes), without decoding them.
 func (z *ZKey) finite(ctx context.Context, s iden3.Section, n, size, tasks int) (groth16.Bitmap, error) {
 	bm := groth16.NewBitmap(n)
-	pool := sync.Pool{New: func() any {
-		b := make([]byte, size*min(n, pointsPerChunk))
-		return &b
-	}}
-	err := points.Each(ctx, tasks, n, pointsPerChunk, func(lo, hi int) error {
-		buf := pool.Get().(*[]byte)
-		defer pool.Put(buf)
-		raw := (*buf)[:size*(hi-lo)]
-		if err := z.c.ReadAt(s, raw, int64(lo)*int64(size)); err != nil {
-			return err
-		}
-		for i := lo; i < hi; i++ {
-			p := raw[(i-lo)*size : (i-lo+1)*size]
-			var or uint64
-			for ; len(p) > 0 && or == 0; p = p[8:] {
-				or |= binary.LittleEndian.Uint64(p)
+	err := z.eachBlock(ctx, s, size, 0, n, tasks, func(at int, raw []byte) error {
+		for i := at; len(raw) > 0; i++ {
+			p := raw[:size]
+			raw = raw[size:]
+			for len(p) > 0 && binary.LittleEndian.Uint64(p) == 0 {
+				p = p[8:]
 			}
-			if or != 0 {
+			if len(p) > 0 {
 				bm.Set(i)
 			}
 		}
 		return nil
 	})
 	return bm, err
-}
-
-// ranks is the number of ones before each chunk, and in all.
-func ranks(bm groth16.Bitmap) (before []int, all int) {
-	for k := range bm {
-		if k%(pointsPerChunk/64) == 0 {
-			before = append(before, all)
-		}
-		all += bits.OnesCount64(bm[k])
-	}
-	return before, all
 }

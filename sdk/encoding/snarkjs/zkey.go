@@ -66,7 +66,8 @@ type ZKey struct {
 	h        Header
 	vk       groth16.VerifyingKey // without IC
 	sections [secContributions + 1]iden3.Section
-	placed   struct { // what placement found
+	buffers  sync.Pool // *[]byte, of eachBlock
+	placed   struct {  // what placement found
 		mu    sync.Mutex
 		known bool
 		rows  int
@@ -254,7 +255,7 @@ func (z *ZKey) Bound() groth16.Shape {
 func (z *ZKey) VerifyingKey(ctx context.Context) (*groth16.VerifyingKey, error) {
 	vk := z.vk
 	vk.IC = make([]bls.G1Affine, z.h.NbPublic+1)
-	err := readPoints(ctx, z, g1Codec, z.sections[secIC], len(vk.IC), ReadOptions{}, func(lo int, p []bls.G1Affine) { copy(vk.IC[lo:], p) })
+	err := readDense(ctx, z, g1Codec, z.sections[secIC], 0, len(vk.IC), ReadOptions{}.tasks(), vk.IC)
 	if err == nil {
 		err = z.subgroupG1(ctx, z.sections[secIC], vk.IC, ReadOptions{}, identity)
 	}
