@@ -39,7 +39,7 @@ func (m *Matrix) Row(i int) (wire, coeff []uint32) {
 type System struct {
 	NbWires  int
 	NbPublic int          // the one not counted; outputs first with circom
-	Coeffs   []fr.Element // dictionary, Montgomery form
+	Coeffs   []fr.Element // dictionary, Montgomery form; the first is one, which Evaluate relies on
 	A, B, C  Matrix
 	HasC     bool // a .zkey has no C: then C is empty and c = a*b is assumed
 }
@@ -50,7 +50,8 @@ func (s *System) NbConstraints() int { return s.A.Rows() }
 // LogDomain is log2 of the smallest domain the system fits on.
 func (s *System) LogDomain() int { return groth16.DomainFor(s.NbConstraints(), s.NbPublic) }
 
-// Validate checks every index, so that Evaluate cannot leave a slice. One pass over the terms.
+// Validate checks every index, so that Evaluate cannot leave a slice, and that the dictionary begins with one where there are terms. One pass over the
+// terms.
 func (s *System) Validate() error {
 	bad := func(where string, expected, found any) error {
 		return errs.Mismatch(errs.InvalidFile, "constraint system", where, expected, found)
@@ -82,6 +83,9 @@ func (s *System) Validate() error {
 			if int(w) >= s.NbWires || int(m.Coeff[i]) >= len(s.Coeffs) {
 				return bad(fmt.Sprintf("matrix %s, term %d", x.name, i), fmt.Sprintf("wire < %d, coefficient < %d", s.NbWires, len(s.Coeffs)), fmt.Sprintf("wire %d, coefficient %d", w, m.Coeff[i]))
 			}
+		}
+		if m.NNZ() > 0 && !s.Coeffs[0].IsOne() {
+			return bad("coefficient 0", "one", s.Coeffs[0].String())
 		}
 	}
 	return nil

@@ -43,6 +43,8 @@ func TestValidate(t *testing.T) {
 		"terms left":          func(s *System) { s.A.Start[2] = 2 },
 		"coefficients short":  func(s *System) { s.A.Coeff = s.A.Coeff[:2] },
 		"no dictionary":       func(s *System) { s.Coeffs = nil },
+		"one is not first":    func(s *System) { s.Coeffs[0], s.Coeffs[1] = s.Coeffs[1], s.Coeffs[0] },
+		"one is a limb":       func(s *System) { s.Coeffs[0] = fr.Element{1} },
 	} {
 		s := good()
 		edit(s)
@@ -54,6 +56,10 @@ func TestValidate(t *testing.T) {
 	s.HasC, s.C = false, Matrix{}
 	if err := s.Validate(); err != nil {
 		t.Errorf("without C: %v", err)
+	}
+	empty := &System{NbWires: 1, HasC: true, A: Matrix{Start: []uint32{0}}, B: Matrix{Start: []uint32{0}}, C: Matrix{Start: []uint32{0}}}
+	if err := empty.Validate(); err != nil {
+		t.Errorf("without terms: %v", err)
 	}
 }
 
