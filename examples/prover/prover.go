@@ -60,7 +60,7 @@ func (p *prover) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*co
 		if err != nil {
 			return nil, err
 		}
-		key, err := keyfile.OpenKey(ctx, file.OSFile(), keyfile.Options{Name: req.Key.Name, Map: true, CheckSubgroup: !req.Trusted, Tasks: 1})
+		key, err := keyfile.OpenKey(ctx, file.OSFile(), keyfile.Options{Name: req.Key.Name, Map: true, PreferOddCoset: true, SkipChecksums: req.Trusted, Tasks: 1})
 		if err != nil {
 			return nil, errs.InFile(err, req.Key.Name)
 		}
