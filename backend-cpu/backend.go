@@ -96,5 +96,5 @@ func (b *Backend) PlanKey(_ context.Context, s *groth16.Shape) (*contract.KeyPla
 	if err := s.Validate(); err != nil {
 		return nil, errs.Wrap(err, "plan key")
 	}
-	return &contract.KeyPlan{ResidentBytes: b.residentBytes(s, false), ScratchBytes: scratchBytes(s, b.threads(0)), Evaluations: 3}, nil
+	return &contract.KeyPlan{ResidentBytes: b.residentBytes(s, s.Prepared), ScratchBytes: scratchBytes(s, b.threads(0)), Evaluations: 3}, nil
 }

@@ -35,7 +35,7 @@ func (b *Backend) openFile(ctx context.Context, k *key, req *contract.LoadKeyReq
 	var pk *groth16.ProvingKey
 	switch kind {
 	case keyfile.WKey:
-		return b.openPrepared(ctx, k, file.OSFile(), req.Key.Name, tasks, req.Trusted)
+		return b.openPrepared(ctx, k, file.OSFile(), req.Key.Name, tasks)
 	case keyfile.ZKey:
 		z, err := snarkjs.OpenZKey(file, file.Size())
 		if err != nil {
@@ -66,17 +66,14 @@ func (b *Backend) openFile(ctx context.Context, k *key, req *contract.LoadKeyReq
 	return b.adopt(k, pk, false, tasks)
 }
 
-// openPrepared maps a .wkey. Its checksums are compared at every load, unless the host knows the file's digest: a damaged point would cost a
-// proof, which is then refused, and nobody would know why.
-func (b *Backend) openPrepared(ctx context.Context, k *key, f *os.File, name string, tasks int, trusted bool) error {
+// openPrepared maps a .wkey. Its checksums are compared at every load: a damaged point would cost a proof, which is then refused, and nobody
+// would know why.
+func (b *Backend) openPrepared(ctx context.Context, k *key, f *os.File, name string, tasks int) error {
 	file, err := wkey.Map(f, name)
 	if err != nil {
 		return err
 	}
-	if !trusted {
-		err = file.VerifyChecksums(ctx, f, tasks)
-	}
-	if err == nil {
+	if err = file.VerifyChecksums(ctx, f, tasks); err == nil {
 		err = b.adopt(k, file.Key(), file.Mapped(), tasks)
 	}
 	if err != nil {

@@ -33,6 +33,7 @@ func readKeyHeader(f *os.File) (*keyHeader, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Shape.Prepared = s.Kind == keyfile.WKey
 	return &keyHeader{Shape: s.Shape, VK: s.VK, NeedsCircuit: s.Kind == keyfile.Params}, nil
 }
 
@@ -299,7 +300,8 @@ func (c *keyCopy) load(ctx context.Context, e *Engine) error {
 		return nil
 	}
 	begin := e.cfg.Clock.Now()
-	loaded, err := c.backend.prover.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: c.key.name, Key: c.key.file, Circuit: c.key.circuit, Threads: e.cfg.Threads})
+	loaded, err := c.backend.prover.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: c.key.name, Key: c.key.file, Circuit: c.key.circuit, Threads: e.cfg.Threads,
+		Trusted: true}) // every proof is verified
 	if err == nil && (loaded.Shape.NbWires != c.key.Shape.NbWires || loaded.Shape.NbPublic != c.key.Shape.NbPublic || loaded.Shape.LogDomain != c.key.Shape.LogDomain) {
 		err = errs.Mismatch(errs.Internal, "load key: backend breaks the contract", "shape", fmt.Sprintf("%+v", c.key.Shape), fmt.Sprintf("%+v", loaded.Shape))
 	}

@@ -267,13 +267,15 @@ func (x *KeyPlan) GetEvaluations() uint32 {
 }
 
 type LoadKeyRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	CallId        string                 `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	KeyId         string                 `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
-	Key           *Input                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	Circuit       *Input                 `protobuf:"bytes,4,opt,name=circuit,proto3" json:"circuit,omitempty"` // absent unless the key file has no densities of its own (.params)
-	Threads       uint32                 `protobuf:"varint,5,opt,name=threads,proto3" json:"threads,omitempty"`
-	Trusted       bool                   `protobuf:"varint,6,opt,name=trusted,proto3" json:"trusted,omitempty"` // skip subgroup checks: the file's digest is known to be good
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	CallId  string                 `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	KeyId   string                 `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	Key     *Input                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	Circuit *Input                 `protobuf:"bytes,4,opt,name=circuit,proto3" json:"circuit,omitempty"` // absent unless the key file has no densities of its own (.params)
+	Threads uint32                 `protobuf:"varint,5,opt,name=threads,proto3" json:"threads,omitempty"`
+	// Points need not be tested for the subgroup (40 us each): the host verifies every proof, so that a bad key costs proofs and never lets a
+	// wrong one out. Checksums are compared all the same.
+	Trusted       bool `protobuf:"varint,6,opt,name=trusted,proto3" json:"trusted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
