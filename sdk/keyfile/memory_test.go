@@ -10,6 +10,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381"
 
+	"github.com/weir-zk/weir/internal/testfiles"
 	"github.com/weir-zk/weir/sdk/encoding/iden3"
 	"github.com/weir-zk/weir/sdk/encoding/wkey"
 	"github.com/weir-zk/weir/sdk/r1cs"
@@ -125,6 +126,9 @@ func TestImportMemoryIsBounded(t *testing.T) {
 
 // Those of a .zkey too, whose H comes in windows of 25 MB: here the file has 400 MB.
 func TestImportMemoryOfZKeyIsBounded(t *testing.T) {
+	if testfiles.Race {
+		t.Skip("350 MB pass by: not under the race detector")
+	}
 	const log, private = 20, 1<<19 - 2
 	small := raw(t, makeKeys(t, 1, 1, ZKey).zkey)
 	c, err := iden3.OpenContainer(bytes.NewReader(small), int64(len(small)), "zkey", 1)
