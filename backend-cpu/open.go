@@ -73,8 +73,13 @@ func (b *Backend) openPrepared(ctx context.Context, k *key, f *os.File, name str
 	if err != nil {
 		return err
 	}
+	h := wkey.SecH
 	if err = file.VerifyChecksums(ctx, f, tasks); err == nil {
-		err = b.adopt(k, file.Key(), file.Mapped(), tasks)
+		var pk *groth16.ProvingKey
+		// On the odd coset the scalars of H are values, not coefficients: one transform less.
+		if pk, h, err = file.KeyWith(groth16.HOddCoset); err == nil {
+			err = b.adopt(k, pk, file.Mapped(), tasks)
+		}
 	}
 	if err != nil {
 		_ = file.Close()
@@ -82,7 +87,7 @@ func (b *Backend) openPrepared(ctx context.Context, k *key, f *os.File, name str
 	}
 	k.close = file.Close
 	k.release = func(s section) {
-		file.Release(map[section]wkey.SectionID{sectionA: wkey.SecA, sectionB1: wkey.SecB1, sectionB2: wkey.SecB2, sectionK: wkey.SecK, sectionH: wkey.SecH}[s])
+		file.Release(map[section]wkey.SectionID{sectionA: wkey.SecA, sectionB1: wkey.SecB1, sectionB2: wkey.SecB2, sectionK: wkey.SecK, sectionH: h}[s])
 	}
 	return nil
 }

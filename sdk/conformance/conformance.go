@@ -50,6 +50,7 @@ func (s *Subject) hand(t *testing.T, handles ...slab.Handle) {
 func TestProver(t *testing.T, open func(t *testing.T) *Subject) {
 	t.Run("Describe", func(t *testing.T) { testDescribe(t, open(t)) })
 	t.Run("Proofs", func(t *testing.T) { testProofs(t, open(t)) })
+	t.Run("BothBases", func(t *testing.T) { testBothBases(t, open(t)) })
 	t.Run("EarlyFree", func(t *testing.T) { testEarlyFree(t, open(t)) })
 	t.Run("Randomness", func(t *testing.T) { testRandomness(t, open(t)) })
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, open(t)) })

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/internal/textbook"
 )
 
 func testDescribe(t *testing.T, s *Subject) {
@@ -66,6 +68,41 @@ func testProofs(t *testing.T, s *Subject) {
 			if err := s.Prover.UnloadKey(t.Context(), j.keyID); err != nil {
 				t.Fatalf("%s: unload: %v", name, err)
 			}
+		}
+	}
+}
+
+// A key that has its H points in both bases gives the same proof, whichever the backend takes.
+func testBothBases(t *testing.T, s *Subject) {
+	for _, l := range layouts {
+		j := newJob(t, s, "both bases "+l.name, 31, 100, 2, l.rows, l.h)
+		other := groth16.HMonomial
+		if l.h == other {
+			other = groth16.HOddCoset
+		}
+		alt := textbook.New(j.circuit.System, j.setup.Toxic, l.rows, other).Key().H
+		path := filepath.Join(t.TempDir(), "both.wkey")
+		if err := writeKeyBothBases(path, j.setup.Key(), alt, j.circuit.System); err != nil {
+			t.Fatal(err)
+		}
+		j.input = register(t, s, path)
+		j.load(t, s)
+		b := j.fill(t, s, j.circuit.W, assignment.Dense)
+		rnd := fixed()
+		fix := mayFix(t, s)
+		if fix {
+			b.req.InsecureTestRandomness = &rnd
+		}
+		proof, err := j.prove(t, t.Context(), s, b, nil)
+		b.free(t)
+		if err != nil {
+			t.Fatalf("%s: %v", j.name, err)
+		}
+		if err := j.verify.Verify(proof, j.public()); err != nil {
+			t.Fatalf("%s: %v", j.name, err)
+		}
+		if want := j.setup.Proof(j.circuit.W, rnd); fix && proof.Bytes() != want.Bytes() {
+			t.Fatalf("%s: not the textbook's proof", j.name)
 		}
 	}
 }
