@@ -43,7 +43,8 @@ type key struct {
 	users int // proofs at work; guarded by Backend.mu
 }
 
-// LoadKey implements contract.Prover. Calls that ask for one id at the same time share one load; a failed load leaves nothing behind.
+// LoadKey implements contract.Prover. Calls that ask for one id at the same time share one load; a failed load leaves nothing behind, nor does one whose
+// caller gave up before it was done: nobody would know of its key.
 func (b *Backend) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*contract.LoadedKey, error) {
 	const op = "load key"
 	if req.KeyID == "" {
@@ -59,18 +60,13 @@ func (b *Backend) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*c
 		}
 		b.mu.Unlock()
 		if !there {
-			k.err = b.open(ctx, k, req)
-			if k.err != nil {
-				b.mu.Lock()
-				delete(b.keys, k.id)
-				b.mu.Unlock()
+			b.load(ctx, k, req)
+		} else {
+			select {
+			case <-k.ready:
+			case <-ctx.Done():
+				return nil, errs.Wrap(ctx.Err(), op)
 			}
-			close(k.ready)
-		}
-		select {
-		case <-k.ready:
-		case <-ctx.Done():
-			return nil, errs.Wrap(ctx.Err(), op)
 		}
 		switch {
 		case k.err == nil:
@@ -82,7 +78,23 @@ func (b *Backend) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*c
 	}
 }
 
-// UnloadKey implements contract.Prover.
+// load opens a key that is in the map already and says so to those who wait for it.
+func (b *Backend) load(ctx context.Context, k *key, req *contract.LoadKeyRequest) {
+	defer close(k.ready)
+	if k.err = b.open(ctx, k, req); k.err == nil {
+		if k.err = errs.Wrap(ctx.Err(), "read key"); k.err == nil {
+			return
+		}
+		if k.close != nil {
+			_ = k.close() // that the caller gave up says more
+		}
+	}
+	b.mu.Lock()
+	delete(b.keys, k.id)
+	b.mu.Unlock()
+}
+
+// UnloadKey implements contract.Prover. A key in use is refused with errs.Conflict, retryable.
 func (b *Backend) UnloadKey(_ context.Context, id string) error {
 	b.mu.Lock()
 	k, ok := b.keys[id]
@@ -109,7 +121,7 @@ func (b *Backend) UnloadKey(_ context.Context, id string) error {
 }
 
 func inUse(id, why string) error {
-	e := errs.New(errs.Unavailable, "unload key", "key %s cannot be unloaded now: %s", id, why)
+	e := errs.New(errs.Conflict, "unload key", "key %s cannot be unloaded now: %s", id, why)
 	e.Retryable = true
 	return e
 }

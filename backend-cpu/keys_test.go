@@ -116,7 +116,7 @@ func TestKeyInUseIsNotUnloaded(t *testing.T) {
 	x := b.fill(in, &pk.Shape, assignment.Dense, true)
 	defer x.free(t)
 	_, err := b.Prove(context.Background(), x.request("k"), func(contract.ProveEvent) {
-		if err := b.UnloadKey(context.Background(), "k"); !errs.Is(err, errs.Unavailable) || !errs.IsRetryable(err) {
+		if err := b.UnloadKey(context.Background(), "k"); !errs.Is(err, errs.Conflict) || !errs.IsRetryable(err) {
 			t.Error(err)
 		}
 	})
@@ -160,7 +160,7 @@ func TestConcurrentLoadsHappenOnce(t *testing.T) {
 		})
 	}
 	<-s.opened
-	if err := b.UnloadKey(context.Background(), "k"); !errs.Is(err, errs.Unavailable) {
+	if err := b.UnloadKey(context.Background(), "k"); !errs.Is(err, errs.Conflict) {
 		t.Error("unloaded while it is loaded: ", err)
 	}
 	if _, err := b.Prove(context.Background(), &contract.ProveRequest{KeyID: "k"}, nil); !errs.Is(err, errs.NotFound) {
@@ -197,6 +197,57 @@ func TestWaitingLoadTakesOver(t *testing.T) {
 	}
 	if err := <-second; err != nil {
 		t.Error("the other: ", err)
+	}
+}
+
+// timed is a context that ends right after it has been asked n times whether it has.
+type timed struct {
+	context.Context
+	mu     sync.Mutex
+	n      int
+	cancel context.CancelFunc
+}
+
+func (c *timed) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.Context.Err()
+	if c.n--; c.n == 0 {
+		c.cancel()
+	}
+	return err
+}
+
+// Whenever a load is cancelled, its caller and the backend agree on whether the key is there.
+func TestCancelledLoadLeavesNothing(t *testing.T) {
+	b := newBench(t, Options{})
+	path := filepath.Join(t.TempDir(), "key")
+	keyInFile(t, path, generated(t, circuitgen.Dense{Rows: 20}))
+	req := &contract.LoadKeyRequest{KeyID: "k", Key: b.file(path)}
+	load := func(n int) *timed {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		c := &timed{Context: ctx, n: n, cancel: cancel}
+		k, err := b.LoadKey(c, req)
+		if err != nil && !errs.Is(err, errs.Canceled) {
+			t.Fatal(err)
+		}
+		if (k != nil) != (err == nil) || len(b.keys) != map[bool]int{true: 1}[err == nil] {
+			t.Errorf("cancelled after %d looks: %d keys, error %v", n, len(b.keys), err)
+		}
+		if err := b.UnloadKey(context.Background(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	looks := -load(-1).n - 1
+	if looks < 2 {
+		t.Fatalf("a load looks %d times", looks)
+	}
+	for n := 1; n <= looks; n++ {
+		for range 10 { // what is left to chance must not be
+			load(n)
+		}
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 // times too large, and what becomes of them is N^2 P; for the monomial basis another N comes from the way back, and -1/2 from the coset.
 //
 // For a satisfying witness deg h <= N-2. So the coefficient of X^(N-1) of h is zero; it is the remainder's, and not zero, when some row is not
-// satisfied and c came from the rows of C. This tells a wrong witness before any point is touched. Where c was made as a b it is always zero.
+// satisfied and c came from the rows of C; when several are not, it is almost always so, as what they add to it can cancel. This tells a wrong witness before
+// any point is touched; what it misses, the check of the proof finds. Where c was made as a b it is always zero.
 
 // quotient turns a into the scalars of the H points of a key with domain d, up to the factor that it returns: N evaluations of P (odd coset),
 // or the N coefficients of h in natural order, of which the last is zero (monomial). b and c are spoiled.
@@ -71,7 +72,7 @@ func quotient(ctx context.Context, d *ntt.Domain, basis groth16.HBasis, a, b, c 
 
 func unsatisfied() error {
 	return errs.New(errs.Unsatisfied, "prove", "the evaluations do not belong to a satisfying witness: the quotient is no polynomial").
-		WithHint("check the witness against the circuit (weir key check --circuit); the witness may belong to another circuit")
+		WithHint("check the witness against the circuit (weir key check --key KEY --circuit R1CS --witness WTNS); the witness may belong to another circuit")
 }
 
 // reverse puts a into bit-reversed order. The pair (i, j) is swapped by whoever has the smaller index.
