@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"github.com/weir-zk/weir/sdk/errs"
@@ -34,7 +35,7 @@ func Create(path string, mode os.FileMode) (*File, error) {
 		return &File{File: f, path: "", done: false}, nil
 	}
 	if mode == 0 {
-		mode = 0o644
+		mode = 0o666 &^ umask()
 	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
@@ -48,6 +49,17 @@ func Create(path string, mode os.FileMode) (*File, error) {
 	}
 	return &File{File: f, path: path}, nil
 }
+
+// umask is the process's: the system has no call that only reads it.
+func umask() os.FileMode {
+	maskMu.Lock()
+	defer maskMu.Unlock()
+	m := syscall.Umask(0o077)
+	syscall.Umask(m)
+	return os.FileMode(m)
+}
+
+var maskMu sync.Mutex
 
 // Commit syncs the file and renames it into place.
 func (f *File) Commit() error {

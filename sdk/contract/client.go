@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -39,7 +40,9 @@ func (c *caller) timeout() time.Duration {
 	return 10 * time.Second
 }
 
-// do runs rpc under a context of its own, so that the end of ctx reaches the plugin as a Cancel call first.
+// do runs rpc under a context of its own, so that the end of ctx reaches the plugin as a Cancel call first. When it returns, the handler has
+// ended: it answered (an answer is a result, or an error that carries weir's details), or it answered the Cancel, or its process was reaped.
+// Nothing else proves that: a broken connection, a refused message or a stream that we gave up says nothing about the handler.
 func (c *caller) do(ctx context.Context, callID string, rpc func(ctx context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return errs.Wrap(err, "call")
@@ -50,53 +53,69 @@ func (c *caller) do(ctx context.Context, callID string, rpc func(ctx context.Con
 	go func() { done <- rpc(inner) }()
 	select {
 	case err := <-done:
-		return c.settle(err)
+		if err == nil || isAnswer(err) {
+			return errs.FromStatus(err)
+		}
+		c.giveUp(callID, isTransport(err))
+		return errs.FromStatus(err)
 	case <-ctx.Done():
 	}
-	cctx, cstop := context.WithTimeout(inner, c.timeout())
-	err := c.cancel(cctx, callID)
-	cstop()
+	c.giveUp(callID, false)
 	stop()
 	<-done
-	if err != nil {
-		c.reap(0)
-	}
 	return errs.Wrap(ctx.Err(), "call")
 }
 
-// settle turns the error of a finished call into ours. A broken transport says nothing about the plugin's handlers, so the
-// process is waited for.
-func (c *caller) settle(err error) error {
-	if err == nil {
-		return nil
+// giveUp ends a call: by Cancel, or, when that is not answered in time, by the end of the process. After a broken transport the process is
+// probably dying: it gets a moment to do so by itself.
+func (c *caller) giveUp(callID string, transport bool) {
+	if transport && c.opts.Gone != nil {
+		t := time.NewTimer(2 * time.Second)
+		defer t.Stop()
+		select {
+		case <-c.opts.Gone:
+			return
+		case <-t.C:
+		}
 	}
-	out := errs.FromStatus(err)
-	if isTransport(err) {
-		c.reap(2 * time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), c.timeout())
+	defer stop()
+	if c.cancel(ctx, callID) != nil {
+		c.reap()
 	}
-	return out
 }
 
+// isAnswer reports an error that the plugin's handler itself returned.
+func isAnswer(err error) bool {
+	st, ok := status.FromError(err)
+	if !ok {
+		return false
+	}
+	if st.Code() == codes.Unimplemented { // no such handler
+		return true
+	}
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetDomain() == errs.Domain {
+			return true
+		}
+	}
+	return false
+}
+
+// isTransport reports an error of the connection.
 func isTransport(err error) bool {
 	var own *errs.Error
 	if errors.As(err, &own) {
-		return false
+		return own.Class == errs.BackendGone
 	}
 	st, ok := status.FromError(err)
-	return !ok || ((st.Code() == codes.Unavailable || st.Code() == codes.Canceled) && len(st.Details()) == 0)
+	return !ok || st.Code() == codes.Unavailable
 }
 
-// reap waits until the process is gone; after grace it is killed.
-func (c *caller) reap(grace time.Duration) {
+// reap ends the process and waits until it is gone.
+func (c *caller) reap() {
 	if c.opts.Gone == nil {
 		return
-	}
-	t := time.NewTimer(grace)
-	defer t.Stop()
-	select {
-	case <-c.opts.Gone:
-		return
-	case <-t.C:
 	}
 	if c.opts.Kill != nil {
 		c.opts.Kill()
@@ -136,7 +155,7 @@ type synthesizerClient struct {
 func (s *synthesizerClient) Describe(ctx context.Context) (*SynthesizerInfo, error) {
 	r, err := s.rpc.Describe(ctx, &pb.DescribeSynthesizerRequest{})
 	if err != nil {
-		return nil, s.settle(err)
+		return nil, errs.FromStatus(err)
 	}
 	return &SynthesizerInfo{Identity: Identity{r.GetIdentity().GetName(), r.GetIdentity().GetVersion()}, Kinds: r.GetKinds()}, nil
 }
@@ -151,9 +170,22 @@ func (s *synthesizerClient) Open(ctx context.Context, req *OpenRequest) (*Sessio
 		r, err = s.rpc.Open(ctx, m)
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		var out *Session
+		if out, err = s.session(r); err == nil {
+			return out, nil
+		}
 	}
+	if r.GetSession() != "" { // opened, but nobody will know of it: too late, or nonsense
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.timeout())
+		defer stop()
+		_ = s.Close(ctx, r.GetSession())
+	}
+	return nil, err
+}
+
+// session checks what a plugin says of an opened session.
+func (s *synthesizerClient) session(r *pb.OpenReply) (*Session, error) {
 	out := &Session{ID: r.GetSession(), ResidentBytes: r.GetResidentBytes()}
 	for i, p := range r.GetPartitions() {
 		q := Partition{NbWires: int(p.GetWires()), NbPublic: int(p.GetPublic()), NbConstraints: int(p.GetConstraints()), WitnessBytes: p.GetWitnessBytes(), ScratchBytes: p.GetScratchBytes()}
@@ -186,8 +218,11 @@ func (s *synthesizerClient) Synthesize(ctx context.Context, req *SynthesizeReque
 }
 
 func (s *synthesizerClient) Close(ctx context.Context, session string) error {
-	_, err := s.rpc.Close(ctx, &pb.CloseRequest{Session: session})
-	return s.settle(err)
+	m := &pb.CloseRequest{CallId: NewCallID(), Session: session}
+	return s.do(ctx, m.CallId, func(ctx context.Context) error {
+		_, err := s.rpc.Close(ctx, m)
+		return err
+	})
 }
 
 // broken is a plugin that does not keep the contract; the same work may succeed with another.
@@ -222,7 +257,7 @@ var (
 func (p *ProverClient) Describe(ctx context.Context) (*ProverInfo, error) {
 	r, err := p.rpc.Describe(ctx, &pb.DescribeProverRequest{})
 	if err != nil {
-		return nil, p.settle(err)
+		return nil, errs.FromStatus(err)
 	}
 	info := &ProverInfo{Identity: Identity{r.GetIdentity().GetName(), r.GetIdentity().GetVersion()}, Device: r.GetDevice(), DeviceID: r.GetDeviceId(),
 		Lanes: int(r.GetLanes()), DeviceMemory: r.GetDeviceMemory(), Abilities: r.GetAbilities()}
@@ -236,7 +271,7 @@ func (p *ProverClient) Describe(ctx context.Context) (*ProverInfo, error) {
 func (p *ProverClient) PlanKey(ctx context.Context, shape *groth16.Shape) (*KeyPlan, error) {
 	r, err := p.rpc.PlanKey(ctx, shapeToPB(shape))
 	if err != nil {
-		return nil, p.settle(err)
+		return nil, errs.FromStatus(err)
 	}
 	k := &KeyPlan{ResidentBytes: r.GetResidentBytes(), ScratchBytes: r.GetScratchBytes(), DeviceBytes: r.GetDeviceBytes(), Evaluations: int(r.GetEvaluations())}
 	if k.ResidentBytes < 0 || k.ScratchBytes < 0 || k.DeviceBytes < 0 || k.Evaluations > 3 {
@@ -256,20 +291,28 @@ func (p *ProverClient) LoadKey(ctx context.Context, req *LoadKeyRequest) (*Loade
 		r, err = p.rpc.LoadKey(ctx, m)
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		var k *LoadedKey
+		if k, err = loadedFromPB(r); err == nil {
+			return k, nil
+		}
+		err = p.broken("load key", "answer", "a key", err)
 	}
-	k, err := loadedFromPB(r)
-	if err != nil {
-		return nil, p.broken("load key", "answer", "a key", err)
+	if r != nil { // loaded, but nobody will know of it
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), p.timeout())
+		defer stop()
+		_ = p.UnloadKey(ctx, m.KeyId)
 	}
-	return k, nil
+	return nil, err
 }
 
 // UnloadKey implements Prover.
 func (p *ProverClient) UnloadKey(ctx context.Context, keyID string) error {
-	_, err := p.rpc.UnloadKey(ctx, &pb.UnloadKeyRequest{KeyId: keyID})
-	return p.settle(err)
+	m := &pb.UnloadKeyRequest{CallId: NewCallID(), KeyId: keyID}
+	return p.do(ctx, m.CallId, func(ctx context.Context) error {
+		_, err := p.rpc.UnloadKey(ctx, m)
+		return err
+	})
 }
 
 // Prove implements Prover. Events out of order, repeated or missing are errors: the host frees buffers on their word.

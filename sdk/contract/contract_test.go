@@ -39,6 +39,8 @@ func dial(t *testing.T, register func(*grpc.Server)) *grpc.ClientConn {
 type fakeProver struct {
 	prove func(ctx context.Context, req *ProveRequest, event func(ProveEvent)) (*Proof, error)
 	load  func(ctx context.Context, req *LoadKeyRequest) (*LoadedKey, error)
+
+	unload func(ctx context.Context, id string) error
 }
 
 func (f *fakeProver) Describe(context.Context) (*ProverInfo, error) {
@@ -50,7 +52,12 @@ func (f *fakeProver) PlanKey(_ context.Context, s *groth16.Shape) (*KeyPlan, err
 func (f *fakeProver) LoadKey(ctx context.Context, req *LoadKeyRequest) (*LoadedKey, error) {
 	return f.load(ctx, req)
 }
-func (f *fakeProver) UnloadKey(context.Context, string) error { return nil }
+func (f *fakeProver) UnloadKey(ctx context.Context, id string) error {
+	if f.unload == nil {
+		return nil
+	}
+	return f.unload(ctx, id)
+}
 func (f *fakeProver) Prove(ctx context.Context, req *ProveRequest, event func(ProveEvent)) (*Proof, error) {
 	return f.prove(ctx, req, event)
 }
@@ -122,9 +129,16 @@ func TestProveEventsOutOfOrder(t *testing.T) {
 		"no event": {}, "proof early": {a, c}, "consumed first": {c, a, d}, "accepted twice": {a, a, c, d}, "done before consumed": {a, d, c}, "garbage": {a, 9, c, d}, "after done": {a, c, d, c},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fakeProver{prove: func(_ context.Context, _ *ProveRequest, event func(ProveEvent)) (*Proof, error) {
+			var touching atomic.Bool
+			f := &fakeProver{prove: func(ctx context.Context, _ *ProveRequest, event func(ProveEvent)) (*Proof, error) {
+				touching.Store(true)
+				defer touching.Store(false)
 				for _, e := range seq {
 					event(e)
+				}
+				if !strings.HasPrefix(name, "no event") && !strings.HasPrefix(name, "proof early") {
+					<-ctx.Done() // works on until it is canceled, and then a while
+					time.Sleep(20 * time.Millisecond)
 				}
 				return &Proof{Bytes: make([]byte, 192)}, nil
 			}}
@@ -132,6 +146,9 @@ func TestProveEventsOutOfOrder(t *testing.T) {
 			proof, err := p.Prove(t.Context(), &ProveRequest{}, func(ProveEvent) {})
 			if proof != nil || !errs.Is(err, errs.Internal) || !errs.IsRetryable(err) {
 				t.Fatalf("got %v, %v; want a retryable internal error", proof, err)
+			}
+			if touching.Load() {
+				t.Fatal("Prove returned while the handler still worked")
 			}
 		})
 	}
@@ -291,5 +308,107 @@ func TestNonsenseSizesRefused(t *testing.T) {
 	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
 	if _, err := p.LoadKey(t.Context(), &LoadKeyRequest{}); !errs.IsRetryable(err) {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// fakeSynthesizer answers as its functions say.
+type fakeSynthesizer struct {
+	open   func(ctx context.Context) (*Session, error)
+	closed chan string
+}
+
+func (f *fakeSynthesizer) Describe(context.Context) (*SynthesizerInfo, error) {
+	return &SynthesizerInfo{Identity: Identity{"fake", "1"}, Kinds: []string{"circom"}}, nil
+}
+func (f *fakeSynthesizer) Open(ctx context.Context, _ *OpenRequest) (*Session, error) {
+	return f.open(ctx)
+}
+func (f *fakeSynthesizer) Synthesize(context.Context, *SynthesizeRequest) (*Synthesized, error) {
+	return &Synthesized{WitnessBytes: 1 << 40}, nil
+}
+func (f *fakeSynthesizer) Close(_ context.Context, id string) error {
+	f.closed <- id
+	return nil
+}
+
+// A session or key that a canceled call opened all the same must be given back: nobody else knows of it.
+func TestLateSuccessIsUndone(t *testing.T) {
+	part := Partition{NbWires: 2, NbPublic: 1, WitnessBytes: 64}
+	started := make(chan struct{})
+	f := &fakeSynthesizer{closed: make(chan string, 1), open: func(ctx context.Context) (*Session, error) {
+		close(started)
+		<-ctx.Done()
+		return &Session{ID: "late", Partitions: []Partition{part}}, nil // does not look at ctx any more
+	}}
+	c := NewSynthesizerClient(dial(t, func(g *grpc.Server) { RegisterSynthesizer(g, f) }), ClientOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-started; cancel() }()
+	if _, err := c.Open(ctx, &OpenRequest{}); !errs.Is(err, errs.Canceled) {
+		t.Fatalf("open: %v", err)
+	}
+	if id := <-f.closed; id != "late" {
+		t.Fatalf("closed %q", id)
+	}
+	part.NbPublic = 5
+	f.open = func(context.Context) (*Session, error) {
+		return &Session{ID: "nonsense", Partitions: []Partition{part}}, nil
+	}
+	if _, err := c.Open(t.Context(), &OpenRequest{}); !errs.IsRetryable(err) {
+		t.Fatalf("open with nonsense: %v", err)
+	}
+	if id := <-f.closed; id != "nonsense" {
+		t.Fatalf("closed %q", id)
+	}
+	if _, err := c.Synthesize(t.Context(), &SynthesizeRequest{Witness: slab.Ref{Handle: 1, Length: 64}}); !errs.IsRetryable(err) {
+		t.Fatalf("more bytes than the buffer has: %v", err)
+	}
+
+	began := make(chan struct{})
+	unloaded := make(chan string, 1)
+	p := &fakeProver{load: func(ctx context.Context, _ *LoadKeyRequest) (*LoadedKey, error) {
+		close(began)
+		<-ctx.Done()
+		return &LoadedKey{Shape: shape()}, nil
+	}, unload: func(_ context.Context, id string) error { unloaded <- id; return nil }}
+	pc := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, p) }), ClientOptions{})
+	ctx, cancel = context.WithCancel(t.Context())
+	go func() { <-began; cancel() }()
+	if _, err := pc.LoadKey(ctx, &LoadKeyRequest{KeyID: "k"}); !errs.Is(err, errs.Canceled) {
+		t.Fatalf("load: %v", err)
+	}
+	if id := <-unloaded; id != "k" {
+		t.Fatalf("unloaded %q", id)
+	}
+}
+
+// An unload that does not end in time ends the process: its bytes are given back on the caller's return.
+func TestUnloadThatHangsKills(t *testing.T) {
+	forever, gone := make(chan struct{}), make(chan struct{})
+	f := &fakeProver{unload: func(context.Context, string) error { <-forever; return nil }}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{Gone: gone, CancelTimeout: 20 * time.Millisecond,
+		Kill: func() { close(gone); close(forever) }})
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer stop()
+	if err := p.UnloadKey(ctx, "k"); !errs.Is(err, errs.Deadline) {
+		t.Fatalf("got %v", err)
+	}
+	select {
+	case <-gone:
+	default:
+		t.Fatal("returned with the process alive")
+	}
+}
+
+// File names on Linux are bytes; messages are UTF-8. Neither a request nor an error may be lost over that.
+func TestNamesThatAreNotUTF8(t *testing.T) {
+	var got string
+	f := &fakeProver{load: func(_ context.Context, req *LoadKeyRequest) (*LoadedKey, error) {
+		got = req.Key.Name
+		return nil, &errs.Error{Class: errs.Unsatisfied, Op: "load", Path: "a\xff.zkey", Found: "b\xfe", Hint: "c\xfd"}
+	}}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
+	_, err := p.LoadKey(t.Context(), &LoadKeyRequest{Key: Input{Name: "k\xff.zkey"}})
+	if got != "k\uFFFD.zkey" || !errs.Is(err, errs.Unsatisfied) || errs.HintOf(err) != "c\uFFFD" {
+		t.Fatalf("name %q, error %v (%v), hint %q", got, err, errs.ClassOf(err), errs.HintOf(err))
 	}
 }

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"strings"
 	"time"
 
 	"github.com/weir-zk/weir/sdk/contract/pb"
@@ -23,7 +24,7 @@ func refFromPB(r *pb.BufferRef) slab.Ref {
 }
 
 func inputToPB(in Input) *pb.Input {
-	return &pb.Input{Role: in.Role, Name: in.Name, Handle: uint64(in.Handle), Size: in.Size, Partition: int32(in.Partition)}
+	return &pb.Input{Role: in.Role, Name: strings.ToValidUTF8(in.Name, "\uFFFD"), Handle: uint64(in.Handle), Size: in.Size, Partition: int32(in.Partition)}
 }
 
 func inputFromPB(in *pb.Input) Input {

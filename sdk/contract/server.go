@@ -85,7 +85,7 @@ func (c *calls) cancel(ctx context.Context, id string) (bool, error) {
 	}
 }
 
-// run is the frame of every handler: registered, panics become Internal errors, errors become statuses.
+// run is the frame of every handler that can be canceled: registered, panics become Internal errors, errors become statuses.
 func (c *calls) run(ctx context.Context, id string, f func(ctx context.Context) error) (err error) {
 	ctx, end, err := c.begin(ctx, id)
 	if err != nil {
@@ -116,7 +116,11 @@ type synthesizerServer struct {
 }
 
 func (s *synthesizerServer) Describe(ctx context.Context, _ *pb.DescribeSynthesizerRequest) (*pb.SynthesizerInfo, error) {
-	r, err := s.impl.Describe(ctx)
+	var r *SynthesizerInfo
+	err := safely(func() (err error) {
+		r, err = s.impl.Describe(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, errs.ToStatus(err)
 	}
@@ -159,8 +163,8 @@ func (s *synthesizerServer) Synthesize(ctx context.Context, m *pb.SynthesizeRequ
 }
 
 func (s *synthesizerServer) Close(ctx context.Context, m *pb.CloseRequest) (*pb.CloseReply, error) {
-	err := safely(func() error { return s.impl.Close(ctx, m.GetSession()) })
-	return &pb.CloseReply{}, errs.ToStatus(err)
+	err := s.calls.run(ctx, m.GetCallId(), func(ctx context.Context) error { return s.impl.Close(ctx, m.GetSession()) })
+	return &pb.CloseReply{}, err
 }
 
 func (s *synthesizerServer) CancelCall(ctx context.Context, m *pb.Cancel) (*pb.Canceled, error) {
@@ -180,7 +184,11 @@ type proverServer struct {
 }
 
 func (s *proverServer) Describe(ctx context.Context, _ *pb.DescribeProverRequest) (*pb.ProverInfo, error) {
-	r, err := s.impl.Describe(ctx)
+	var r *ProverInfo
+	err := safely(func() (err error) {
+		r, err = s.impl.Describe(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, errs.ToStatus(err)
 	}
@@ -192,7 +200,11 @@ func (s *proverServer) PlanKey(ctx context.Context, m *pb.KeyShape) (*pb.KeyPlan
 	if err != nil {
 		return nil, errs.ToStatus(err)
 	}
-	r, err := s.impl.PlanKey(ctx, shape)
+	var r *KeyPlan
+	err = safely(func() (err error) {
+		r, err = s.impl.PlanKey(ctx, shape)
+		return err
+	})
 	if err != nil {
 		return nil, errs.ToStatus(err)
 	}
@@ -217,8 +229,8 @@ func (s *proverServer) LoadKey(ctx context.Context, m *pb.LoadKeyRequest) (*pb.L
 }
 
 func (s *proverServer) UnloadKey(ctx context.Context, m *pb.UnloadKeyRequest) (*pb.UnloadKeyReply, error) {
-	err := safely(func() error { return s.impl.UnloadKey(ctx, m.GetKeyId()) })
-	return &pb.UnloadKeyReply{}, errs.ToStatus(err)
+	err := s.calls.run(ctx, m.GetCallId(), func(ctx context.Context) error { return s.impl.UnloadKey(ctx, m.GetKeyId()) })
+	return &pb.UnloadKeyReply{}, err
 }
 
 func (s *proverServer) Prove(m *pb.ProveRequest, st grpc.ServerStreamingServer[pb.ProveEvent]) error {
@@ -259,7 +271,7 @@ func (s *proverServer) MakeKey(m *pb.MakeKeyRequest, st grpc.ServerStreamingServ
 	return s.calls.run(st.Context(), m.GetCallId(), func(ctx context.Context) error {
 		maker, ok := s.impl.(KeyMaker)
 		if !ok {
-			return errs.New(errs.Unsupported, "make key", "this backend makes no development keys").WithHint("use --backend cpu")
+			return errs.New(errs.Unsupported, "make key", "this backend makes no development keys").WithHint("choose a backend with the ability %q", AbilityMakesKeys)
 		}
 		req := &MakeKeyRequest{CallID: m.GetCallId(), Circuit: inputFromPB(m.GetCircuit()), Out: slab.Handle(m.GetOut()), Rows: groth16.RowOrder(m.GetRowOrder()), H: groth16.HBasis(m.GetHBasis()),
 			Threads: int(m.GetThreads()), Seed: m.GetSeed()}

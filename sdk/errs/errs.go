@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 )
 
 // Class says what kind of failure an error is. The set is closed: code may switch over it.
@@ -172,7 +173,7 @@ func InFile(err error, path string) error {
 	return &Error{Class: ClassOf(err), Path: path, Hint: HintOf(err), Retryable: IsRetryable(err), Err: err}
 }
 
-// ClassOf returns the class of the outermost *Error in err's chain; context and file-system errors have classes too;
+// ClassOf returns the class of the outermost *Error in err's chain; context, file-system and system errors have classes too;
 // anything else is Internal.
 func ClassOf(err error) Class {
 	var e *Error
@@ -189,6 +190,17 @@ func ClassOf(err error) Class {
 		return PermissionDenied
 	case errors.Is(err, fs.ErrExist):
 		return Conflict
+	}
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		switch no {
+		case syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL:
+			return InvalidArgument
+		case syscall.EROFS:
+			return PermissionDenied
+		case syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM:
+			return Exhausted
+		}
 	}
 	return Internal
 }

@@ -3,14 +3,15 @@ package errs
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
-// domain marks the ErrorInfo detail that carries our fields, so that a foreign status is not misread as ours.
-const domain = "weir"
+// Domain marks the ErrorInfo detail that carries our fields, so that a foreign status is not misread as ours.
+const Domain = "weir"
 
 var classCodes = map[Class]codes.Code{
 	Internal: codes.Internal, InvalidArgument: codes.InvalidArgument, InvalidFile: codes.InvalidArgument, Unsatisfied: codes.FailedPrecondition,
@@ -22,11 +23,12 @@ var classCodes = map[Class]codes.Code{
 // maxText bounds each text of a status: gRPC carries it in a header of some 8 KiB.
 const maxText = 1500
 
+// clip bounds s and makes it valid UTF-8, which file names need not be and protobuf demands.
 func clip(s string) string {
 	if len(s) > maxText {
-		return s[:maxText] + "..."
+		s = s[:maxText] + "..."
 	}
-	return s
+	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // ToStatus turns err into a gRPC status error that FromStatus turns back into the same class, texts, hint and
@@ -39,7 +41,7 @@ func ToStatus(err error) error {
 		return err
 	}
 	c := ClassOf(err)
-	info := &errdetails.ErrorInfo{Domain: domain, Reason: c.String(), Metadata: map[string]string{}}
+	info := &errdetails.ErrorInfo{Domain: Domain, Reason: c.String(), Metadata: map[string]string{}}
 	put := func(k, v string) {
 		if v != "" {
 			info.Metadata[k] = clip(v)
@@ -95,7 +97,7 @@ func FromStatus(err error) error {
 	}
 	for _, d := range st.Details() {
 		info, ok := d.(*errdetails.ErrorInfo)
-		if !ok || info.GetDomain() != domain {
+		if !ok || info.GetDomain() != Domain {
 			continue
 		}
 		for c, name := range classNames {

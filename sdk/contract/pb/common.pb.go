@@ -95,7 +95,7 @@ func (x *BufferRef) GetLength() int64 {
 // Input is a file that the host opened, or a payload in a slab.
 type Input struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"` // circuit, key, witness, program, inputs, symbols; further roles belong to the plugin
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"` // circuit, key, witness, program, inputs, symbols; a plugin refuses roles that it does not know
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // what the user called it; for messages only, never opened
 	Handle        uint64                 `protobuf:"varint,3,opt,name=handle,proto3" json:"handle,omitempty"`
 	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`

@@ -415,6 +415,7 @@ func (x *LoadedKey) GetElapsedMs() float64 {
 type UnloadKeyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	KeyId         string                 `protobuf:"bytes,1,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	CallId        string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -452,6 +453,13 @@ func (*UnloadKeyRequest) Descriptor() ([]byte, []int) {
 func (x *UnloadKeyRequest) GetKeyId() string {
 	if x != nil {
 		return x.KeyId
+	}
+	return ""
+}
+
+func (x *UnloadKeyRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
 	}
 	return ""
 }
@@ -1042,9 +1050,10 @@ const file_prover_proto_rawDesc = "" +
 	"\x05shape\x18\x01 \x01(\v2\x18.weir.plugin.v1.KeyShapeR\x05shape\x12%\n" +
 	"\x0eresident_bytes\x18\x02 \x01(\x03R\rresidentBytes\x12\x1d\n" +
 	"\n" +
-	"elapsed_ms\x18\x03 \x01(\x01R\telapsedMs\")\n" +
+	"elapsed_ms\x18\x03 \x01(\x01R\telapsedMs\"B\n" +
 	"\x10UnloadKeyRequest\x12\x15\n" +
-	"\x06key_id\x18\x01 \x01(\tR\x05keyId\"\x10\n" +
+	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\"\x10\n" +
 	"\x0eUnloadKeyReply\"\xea\x02\n" +
 	"\fProveRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +

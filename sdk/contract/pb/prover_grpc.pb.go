@@ -40,7 +40,7 @@ type ProverClient interface {
 	PlanKey(ctx context.Context, in *KeyShape, opts ...grpc.CallOption) (*KeyPlan, error)
 	// LoadKey makes a key ready for proving. Loading a loaded key id answers at once.
 	LoadKey(ctx context.Context, in *LoadKeyRequest, opts ...grpc.CallOption) (*LoadedKey, error)
-	// UnloadKey gives a key's memory back; it fails with FailedPrecondition while a proof uses the key. Unloading an unknown id is no error.
+	// UnloadKey gives a key's memory back; it fails (class conflict) while a proof uses the key. Unloading an unknown id is no error.
 	UnloadKey(ctx context.Context, in *UnloadKeyRequest, opts ...grpc.CallOption) (*UnloadKeyReply, error)
 	// Prove makes one proof. The stream has the events Accepted (buffers and key are right, a lane is taken), EvaluationsConsumed (a, b,
 	// c are not touched any more, the host may reuse them), DeviceDone (the lane is free for the next proof) in this order, then the
@@ -158,7 +158,7 @@ type ProverServer interface {
 	PlanKey(context.Context, *KeyShape) (*KeyPlan, error)
 	// LoadKey makes a key ready for proving. Loading a loaded key id answers at once.
 	LoadKey(context.Context, *LoadKeyRequest) (*LoadedKey, error)
-	// UnloadKey gives a key's memory back; it fails with FailedPrecondition while a proof uses the key. Unloading an unknown id is no error.
+	// UnloadKey gives a key's memory back; it fails (class conflict) while a proof uses the key. Unloading an unknown id is no error.
 	UnloadKey(context.Context, *UnloadKeyRequest) (*UnloadKeyReply, error)
 	// Prove makes one proof. The stream has the events Accepted (buffers and key are right, a lane is taken), EvaluationsConsumed (a, b,
 	// c are not touched any more, the host may reuse them), DeviceDone (the lane is free for the next proof) in this order, then the

@@ -512,6 +512,7 @@ func (x *SynthesizeReply) GetElapsedMs() float64 {
 type CloseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	CallId        string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -549,6 +550,13 @@ func (*CloseRequest) Descriptor() ([]byte, []int) {
 func (x *CloseRequest) GetSession() string {
 	if x != nil {
 		return x.Session
+	}
+	return ""
+}
+
+func (x *CloseRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
 	}
 	return ""
 }
@@ -637,9 +645,10 @@ const file_synthesizer_proto_rawDesc = "" +
 	"\rwitness_bytes\x18\x01 \x01(\x03R\fwitnessBytes\x12#\n" +
 	"\rpublic_inputs\x18\x02 \x03(\fR\fpublicInputs\x12\x1d\n" +
 	"\n" +
-	"elapsed_ms\x18\x03 \x01(\x01R\telapsedMs\"(\n" +
+	"elapsed_ms\x18\x03 \x01(\x01R\telapsedMs\"A\n" +
 	"\fCloseRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\"\f\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\"\f\n" +
 	"\n" +
 	"CloseReply2\xfb\x02\n" +
 	"\vSynthesizer\x12W\n" +
