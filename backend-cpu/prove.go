@@ -75,13 +75,15 @@ type proof struct {
 	w       *assignment.Vector
 	a, b, c []fr.Element
 
-	rnd   groth16.Randomness
-	hSum  bls.G1Jac
-	aSum  bls.G1Jac
-	b1Sum bls.G1Jac
-	b2Sum bls.G2Jac
-	kSum  bls.G1Jac
-	times []contract.StageTime
+	classes *msm.Witness // w sorted by what its values cost
+	rnd     groth16.Randomness
+	factors [3]big.Int // r, s, -r s
+	hSum    bls.G1Jac
+	aSum    bls.G1Jac
+	b1Sum   bls.G1Jac
+	b2Sum   bls.G2Jac
+	kSum    bls.G1Jac
+	times   []contract.StageTime
 }
 
 // buffers resolves and checks what the request names.
@@ -159,8 +161,15 @@ func randomScalar(x *fr.Element) error {
 	return nil
 }
 
-// forget overwrites the secrets that lie in this object. The sums show as much of the witness as r and s hide.
+// forget overwrites the secrets that lie in this object and in what it alone refers to. The sums show as much of the witness as r and s hide.
 func (p *proof) forget() {
+	if p.classes != nil {
+		p.classes.Forget()
+	}
+	for i := range p.factors {
+		words := p.factors[i].Bits()
+		clear(words[:cap(words)])
+	}
 	times := p.times
 	*p = proof{}
 	p.times = times
@@ -196,12 +205,12 @@ func (p *proof) consume(ctx context.Context) error {
 // assemble puts the sums together.
 func (p *proof) assemble() *groth16.Proof {
 	vk := &p.key.pk.VK
-	var r, s, rs big.Int
-	p.rnd.R.BigInt(&r)
-	p.rnd.S.BigInt(&s)
+	r, s, rs := &p.factors[0], &p.factors[1], &p.factors[2]
+	p.rnd.R.BigInt(r)
+	p.rnd.S.BigInt(s)
 	var t fr.Element
 	t.Mul(&p.rnd.R, &p.rnd.S).Neg(&t)
-	t.BigInt(&rs) // -r s
+	t.BigInt(rs)
 
 	var delta bls.G1Jac
 	delta.FromAffine(&vk.DeltaG1)
@@ -209,24 +218,24 @@ func (p *proof) assemble() *groth16.Proof {
 
 	a := p.aSum
 	a.AddMixed(&vk.AlphaG1)
-	a.AddAssign(times(&delta, &r))
+	a.AddAssign(times(&delta, r))
 
 	b1 := p.b1Sum
 	b1.AddMixed(&vk.BetaG1)
-	b1.AddAssign(times(&delta, &s))
+	b1.AddAssign(times(&delta, s))
 
 	b2 := p.b2Sum
 	b2.AddMixed(&vk.BetaG2)
 	var d2 bls.G2Jac
 	d2.FromAffine(&vk.DeltaG2)
-	d2.ScalarMultiplication(&d2, &s)
+	d2.ScalarMultiplication(&d2, s)
 	b2.AddAssign(&d2)
 
 	c := p.kSum
 	c.AddAssign(&p.hSum)
-	c.AddAssign(times(&a, &s))
-	c.AddAssign(times(&b1, &r))
-	c.AddAssign(times(&delta, &rs))
+	c.AddAssign(times(&a, s))
+	c.AddAssign(times(&b1, r))
+	c.AddAssign(times(&delta, rs))
 
 	var out groth16.Proof
 	out.A.FromJacobian(&a)

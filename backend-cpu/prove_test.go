@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 	"testing"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
@@ -315,5 +316,40 @@ func TestEventsComeInOrder(t *testing.T) {
 	}
 	if len(out.Times) != 7 {
 		t.Errorf("stages %v", out.Times)
+	}
+}
+
+// What one proof knows is overwritten when it is done, also where it lies outside of the object.
+func TestProofForgets(t *testing.T) {
+	b := newBench(t, Options{})
+	in := generated(t, circuitgen.Dense{Rows: 20})
+	pk := makeKey(t, in.sys, layouts[0], testScalars(t, "forget"))
+	b.put("k", pk)
+	x := b.fill(in, &pk.Shape, assignment.Compact, true)
+	defer x.free(t)
+	p := &proof{key: b.keys["k"], tasks: 2}
+	if err := p.buffers(b.resolver, x.request("k")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.draw(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.sums(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	p.assemble()
+	var words [][]big.Word
+	for i := range p.factors {
+		words = append(words, p.factors[i].Bits())
+	}
+	classes := p.classes
+	p.forget()
+	for i, ws := range words {
+		if len(ws) == 0 || slices.ContainsFunc(ws, func(w big.Word) bool { return w != 0 }) {
+			t.Errorf("factor %d: %v", i, ws)
+		}
+	}
+	if classes.Len() != 0 {
+		t.Error("the sorted witness stays")
 	}
 }

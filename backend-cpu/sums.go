@@ -8,10 +8,10 @@ import (
 
 // sums does all that needs the witness only: the sums over A, B1, B2 and K. The witness is sorted once by what its values cost.
 func (p *proof) sums(ctx context.Context) error {
-	pk, w := p.key.pk, (*msm.Witness)(nil)
-	if err := p.stage("classify", func() error { w = msm.Classify(p.w); return ctx.Err() }); err != nil {
+	if err := p.stage("classify", func() error { p.classes = msm.Classify(p.w); return ctx.Err() }); err != nil {
 		return err
 	}
+	pk, w := p.key.pk, p.classes
 	for _, s := range []struct {
 		name string
 		of   section

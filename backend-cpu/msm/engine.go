@@ -21,6 +21,7 @@ func (e engine[P, J]) sum(ctx context.Context, points []P, t terms, tasks int) (
 		return total, ctx.Err()
 	}
 	c := e.newChunk(e.plan(min(t.n, MaxChunk), tasks))
+	defer c.forget()
 	for lo := 0; lo < t.n; lo += MaxChunk {
 		part, err := c.sum(ctx, points, t, lo, min(lo+MaxChunk, t.n))
 		if err != nil {
@@ -141,6 +142,24 @@ func (e engine[P, J]) newChunk(p plan) *chunk[P, J] {
 		c.team = append(c.team, e.newTeam(p))
 	}
 	return c
+}
+
+// forget overwrites the scalars, their digits and the sums.
+func (c *chunk[P, J]) forget() {
+	clear(c.scalars)
+	clear(c.base)
+	for _, t := range c.team {
+		clear(t.bucket)
+		clear(t.line)
+		clear(t.addend)
+		for i := range t.members {
+			m := &t.members[i]
+			clear(m.order)
+			clear(m.work)
+			clear(m.idx)
+			clear(m.sums)
+		}
+	}
 }
 
 func (e engine[P, J]) newTeam(p plan) *team[P, J] {

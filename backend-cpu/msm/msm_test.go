@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
+	"slices"
 	"testing"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
@@ -207,6 +208,17 @@ func TestChunksAddUp(t *testing.T) {
 		e.add(&total, &part)
 	}
 	b.check(t, "three chunks", s, &total, nil)
+	c.forget()
+	m := c.team[0].members[0]
+	for name, left := range map[string]bool{
+		"scalars": slices.ContainsFunc(c.scalars, func(r digits.Recoded) bool { return r != digits.Recoded{} }),
+		"digits":  slices.ContainsFunc(m.order, func(x uint64) bool { return x != 0 }),
+		"buckets": slices.ContainsFunc(c.team[0].bucket, func(p bls12381.G1Affine) bool { return !p.IsInfinity() }),
+	} {
+		if left {
+			t.Errorf("%s stay", name)
+		}
+	}
 }
 
 func TestRefuses(t *testing.T) {

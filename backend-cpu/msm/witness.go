@@ -17,7 +17,7 @@ import (
 
 // Witness is an assignment sorted by what its values cost: zeros nothing, ones and minus ones one addition, the rest a share of
 // a multi-scalar multiplication. In circuits over bits nearly all values are of the first three kinds. It is made once for an assignment and serves
-// all sums over it; it refers to the assignment's buffer and is as secret. Safe for concurrent use.
+// all sums over it; it refers to the assignment's buffer and is as secret: Forget overwrites it. Safe for concurrent use.
 type Witness struct {
 	n          int
 	one, minus []uint64 // bitmaps; minus is nil where no value is -1
@@ -26,7 +26,7 @@ type Witness struct {
 	values     []fr.Element
 }
 
-// Classify sorts the variables of w. It takes n/4 bytes and 4 (dense form) or 8 (compact form) bytes for each value that is not 0, 1 or -1.
+// Classify sorts the variables of w. It takes n/4 bytes, and 4 bytes for each value of the dense form or 8 for each listed value of the compact one.
 func Classify(w *assignment.Vector) *Witness {
 	words := (w.Len() + 63) / 64
 	out := &Witness{n: w.Len(), values: w.List()}
@@ -35,6 +35,11 @@ func Classify(w *assignment.Vector) *Witness {
 	minusOne.Neg(&minusOne)
 	isBit, value := w.Bits()
 	out.one = make([]uint64, words)
+	// Of their final size at once: a list that grows leaves copies behind, which nobody would overwrite.
+	out.rest = make([]uint32, 0, len(out.values))
+	if isBit != nil {
+		out.at = make([]uint32, 0, len(out.values))
+	}
 	listed := 0
 	for k := range out.one {
 		todo := ^uint64(0) // variables of this word that are in the list
@@ -67,6 +72,15 @@ func Classify(w *assignment.Vector) *Witness {
 		}
 	}
 	return out
+}
+
+// Forget overwrites what w knows of the values. No sum can be made over it afterwards; the assignment's buffer is its owner's.
+func (w *Witness) Forget() {
+	clear(w.one)
+	clear(w.minus)
+	clear(w.rest)
+	clear(w.at)
+	*w = Witness{}
 }
 
 // Len is the number of variables.
@@ -177,6 +191,10 @@ func (e engine[P, J]) witness(ctx context.Context, points []P, wires *Wires, w *
 	}
 	total := e.signs(ctx, points, wires, w, tasks)
 	term, point := make([]uint32, 0, min(len(w.rest), MaxChunk)), make([]uint32, 0, min(len(w.rest), MaxChunk))
+	defer func() {
+		clear(term[:cap(term)])
+		clear(point[:cap(point)])
+	}()
 	for lo := 0; lo < len(w.rest) && ctx.Err() == nil; lo += MaxChunk {
 		term, point = term[:0], point[:0]
 		for i := lo; i < min(lo+MaxChunk, len(w.rest)); i++ {
@@ -222,6 +240,7 @@ func (e engine[P, J]) signs(ctx context.Context, points []P, wires *Wires, w *Wi
 			}
 		}
 		sums[t] = acc.total()
+		acc.forget()
 	})
 	total := e.infinity()
 	for i := range sums {
@@ -249,6 +268,13 @@ func (a *accumulator[P]) word(chosen, has uint64, rank, sign uint32) {
 			a.flush()
 		}
 	}
+}
+
+// forget overwrites which points were added.
+func (a *accumulator[P]) forget() {
+	clear(a.idx[:cap(a.idx)])
+	clear(a.sums)
+	clear(a.work)
 }
 
 func (a *accumulator[P]) flush() {

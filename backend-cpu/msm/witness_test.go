@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -214,6 +215,36 @@ func TestWitnessScratchIsWhatIsAllocated(t *testing.T) {
 		ones := ScratchWitnessG1(0, 2) // allocated, but not at the same time as what the rest needs
 		if want := ScratchWitnessG1(rest, 2); got > (want+ones)*105/100+1<<16 || got < want*95/100 {
 			t.Errorf("%d values, %d rest: %d bytes allocated, %d stated", len(values), rest, got, want)
+		}
+	}
+}
+
+func TestForgetLeavesNoTrace(t *testing.T) {
+	values := witnessLike(3000, 30, 20, 20, 0)
+	for _, form := range []assignment.Form{assignment.Dense, assignment.Compact} {
+		v := vector(t, form, values)
+		w := Classify(v)
+		one, minus, rest, at := w.one, w.minus, w.rest, w.at
+		if a, b, c := w.Counts(); a == 0 || b == 0 || c == 0 {
+			t.Fatal("the test has nothing to forget")
+		}
+		if cap(rest) != len(v.List()) { // it never moved
+			t.Errorf("room for %d of %d values", cap(rest), len(v.List()))
+		}
+		w.Forget()
+		for name, trace := range map[string]bool{
+			"ones": slices.ContainsFunc(one, func(x uint64) bool { return x != 0 }), "minus ones": slices.ContainsFunc(minus, func(x uint64) bool { return x != 0 }),
+			"rest": slices.ContainsFunc(rest, func(x uint32) bool { return x != 0 }), "places": slices.ContainsFunc(at, func(x uint32) bool { return x != 0 }),
+		} {
+			if trace {
+				t.Errorf("form %v: %s stay", form, name)
+			}
+		}
+		if a, b, c := w.Counts(); a != 0 || b != 0 || c != 0 || w.Len() != 0 {
+			t.Error("it still knows something")
+		}
+		if v.At(2) != values[2] {
+			t.Error("the assignment was overwritten")
 		}
 	}
 }

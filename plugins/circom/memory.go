@@ -27,6 +27,7 @@ func newProgramMemory(pages uint32, live *atomic.Int64) (*programMemory, error) 
 	if err != nil {
 		return nil, &errs.Error{Class: errs.Exhausted, Op: "run program", Where: "memory", Expected: fmt.Sprintf("%d bytes", size), Err: err}
 	}
+	hideFromDumps(b)
 	m.mapped = b
 	live.Add(int64(size))
 	return m, nil

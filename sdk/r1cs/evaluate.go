@@ -101,13 +101,12 @@ func (s *System) evaluate(ctx context.Context, w *assignment.Vector, order groth
 	if err != nil {
 		return nil, err
 	}
-	return e.violation(first), nil
+	return first.violation(), nil
 }
 
-// Violation is the first row that an assignment does not satisfy, with its three values.
+// Violation is the first row that an assignment does not satisfy. The row's values are secret and no part of it.
 type Violation struct {
-	Row     int
-	A, B, C fr.Element
+	Row int
 }
 
 func errNoC() error {
@@ -143,7 +142,7 @@ func (s *System) Check(ctx context.Context, w *assignment.Vector, tasks int) (*V
 	if err != nil {
 		return nil, err
 	}
-	return e.violation(first), nil
+	return first.violation(), nil
 }
 
 // firstRow is the lowest row seen so far, by all workers.
@@ -343,16 +342,11 @@ func (e *evaluator) dotLong(wire, coeff []uint32, out *fr.Element) {
 }
 
 // violation is nil when no row was found.
-func (e *evaluator) violation(first *firstRow) *Violation {
-	if first.Load() == math.MaxInt64 {
+func (f *firstRow) violation() *Violation {
+	if f.Load() == math.MaxInt64 {
 		return nil
 	}
-	i := int(first.Load())
-	v := &Violation{Row: i}
-	e.dot(&e.s.A, i, &v.A)
-	e.dot(&e.s.B, i, &v.B)
-	e.dot(&e.s.C, i, &v.C)
-	return v
+	return &Violation{Row: int(f.Load())}
 }
 
 // eachChunk runs f over 0..n-1 in chunks of size, tasks at a time, and stops early when ctx ends or f fails.

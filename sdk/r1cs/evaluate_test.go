@@ -164,8 +164,7 @@ func TestCheckNamesTheFirstRow(t *testing.T) {
 						}
 						continue
 					}
-					two, one := elem(2), elem(1)
-					if got == nil || got.Row != first || !got.A.Equal(&two) || !got.B.Equal(&one) || !got.C.IsZero() {
+					if got == nil || got.Row != first {
 						t.Errorf("%s with %d tasks, bad rows %v: %+v", name, tasks, bad, got)
 					}
 				}
