@@ -106,13 +106,13 @@ func (e *Engine) threads(partitions int) int {
 // errs.InvalidProof when no backend made a proof that verifies; errs.Unavailable while the engine closes; and what files, synthesizers and backends report.
 func (e *Engine) Prove(ctx context.Context, job *Job) (*Result, error) {
 	for {
-		r, err := e.submit(ctx, job)
-		if err != nil {
+		r, stopping, err := e.submit(ctx, job)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if r.id == "" { // wait: the same id is being given up
+		case stopping != nil: // the same id is being given up: the next look finds it kept, or gone
 			select {
-			case <-r.done:
+			case <-stopping.done:
 				continue
 			case <-ctx.Done():
 				return nil, errs.Wrap(ctx.Err(), "prove")
@@ -131,17 +131,17 @@ func (e *Engine) Prove(ctx context.Context, job *Job) (*Result, error) {
 	}
 }
 
-// submit starts a job, or attaches to the one that runs or ran already under this id.
-func (e *Engine) submit(ctx context.Context, job *Job) (*run, error) {
+// submit starts a job, or attaches to the one that runs or ran already under this id. stopping is one that must end first.
+func (e *Engine) submit(ctx context.Context, job *Job) (_, stopping *run, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, errs.Wrap(err, "prove")
+		return nil, nil, errs.Wrap(err, "prove")
 	}
 	if e.isClosing() { // before any file is opened
-		return nil, errDraining()
+		return nil, nil, errDraining()
 	}
 	in, err := openJob(e.pool, job)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if job.InsecureTestRandomness != nil && !e.cfg.TestRandomness {
 		err = errs.New(errs.InvalidArgument, "job", "fixed randomness: a proof made so is not zero-knowledge").WithHint("start the engine with the test option if this is a test")
@@ -151,15 +151,15 @@ func (e *Engine) submit(ctx context.Context, job *Job) (*run, error) {
 		r.keyFile, r.keyID, err = openInput("key", job.Key)
 	}
 	if err != nil {
-		return nil, errors.Join(err, in.close())
+		return nil, nil, errors.Join(err, in.close())
 	}
 	r.content = in.content(job, r.keyID)
 	r.id = job.ID
 
-	started, other, err := e.enter(r)
-	if !started {
+	other, stopping, err := e.enter(r)
+	if other != nil || stopping != nil || err != nil {
 		_ = r.keyFile.Close()
-		return other, errors.Join(err, in.close())
+		return other, stopping, errors.Join(err, in.close())
 	}
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	r.stop = stop
@@ -179,15 +179,15 @@ func (e *Engine) submit(ctx context.Context, job *Job) (*run, error) {
 		stop(nil)
 		e.leave(r)
 	}()
-	return r, nil
+	return r, nil, nil
 }
 
-// enter puts r among the running jobs (started), or finds the job to wait for: other with an id is attached to, other without one is only waited for.
-func (e *Engine) enter(r *run) (started bool, other *run, err error) {
+// enter puts r among the running jobs, or finds another with its id: one that r's caller is attached to, or one that is stopping and must end first.
+func (e *Engine) enter(r *run) (other, stopping *run, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing {
-		return false, nil, errDraining()
+		return nil, nil, errDraining()
 	}
 	for r.id == "" {
 		var b [8]byte
@@ -201,24 +201,24 @@ func (e *Engine) enter(r *run) (started bool, other *run, err error) {
 		switch {
 		case o == nil:
 		case o.content != r.content:
-			return false, nil, errs.New(errs.Conflict, "job "+r.id, "the id is in use for a job with other content").WithHint("use another id; a repeated job must have the same files and options")
-		case o.stopped:
-			return false, &run{done: o.done}, nil
+			return nil, nil, errs.New(errs.Conflict, "job "+r.id, "the id is in use for a job with other content").WithHint("use another id; a repeated job must have the same files and options")
+		case o.state == runStopping:
+			return nil, o, nil
 		default:
 			o.callers++
 			e.cfg.Listener.job(JobInfo{Job: r.id, State: "attached", Partitions: len(o.job.Partitions)})
-			return false, o, nil
+			return o, nil, nil
 		}
 	}
 	if n := e.accepted + len(r.job.Partitions); n > e.cfg.MaxPartitions {
-		return false, nil, &errs.Error{Class: errs.Unavailable, Op: "job " + r.id, Expected: fmt.Sprintf("at most %d partitions in work", e.cfg.MaxPartitions), Found: fmt.Sprint(n), Retryable: true, Hint: "try again later"}
+		return nil, nil, &errs.Error{Class: errs.Unavailable, Op: "job " + r.id, Expected: fmt.Sprintf("at most %d partitions in work", e.cfg.MaxPartitions), Found: fmt.Sprint(n), Retryable: true, Hint: "try again later"}
 	}
 	e.accepted += len(r.job.Partitions)
 	e.order++
 	r.order = e.order
 	r.started = make(chan struct{})
 	e.jobs[r.id] = r
-	return true, r, nil
+	return nil, nil, nil
 }
 
 // leave takes a finished job out, and remembers it if it went well.
@@ -232,7 +232,10 @@ func (e *Engine) leave(r *run) {
 	defer e.mu.Unlock()
 	delete(e.jobs, r.id)
 	e.accepted -= len(r.job.Partitions)
+	r.state = runDone
+	r.in, r.key, r.front, r.candidates, r.session = nil, nil, nil, nil, nil // a kept result must not keep what made it
 	if r.err == nil && e.cfg.KeepResults > 0 {
+		r.state = runKept
 		e.kept[r.id] = r
 		e.keptIDs = append(e.keptIDs, r.id)
 		if len(e.keptIDs) > e.cfg.KeepResults {
@@ -244,13 +247,13 @@ func (e *Engine) leave(r *run) {
 	e.idle.Broadcast()
 }
 
-// detach is a caller that waits no longer. The last one takes the job with it, and sees it end.
+// detach is a caller that waits no longer. The last one takes a running job with it, and sees it end.
 func (e *Engine) detach(r *run, cause error) {
 	e.mu.Lock()
 	r.callers--
-	last := r.callers == 0
+	last := r.callers == 0 && (r.state == runRunning || r.state == runStopping)
 	if last {
-		r.stopped = true
+		r.state = runStopping
 	}
 	e.mu.Unlock()
 	if last {
@@ -285,7 +288,7 @@ func (e *Engine) close(ctx context.Context) error {
 			stop(&errs.Error{Class: errs.Unavailable, Op: "setup", Found: "given up: the engine was closed", Retryable: true})
 		}
 		for _, r := range e.jobs {
-			r.stopped = true
+			r.state = runStopping
 			go func() {
 				<-r.started
 				r.stop(&errs.Error{Class: errs.Unavailable, Op: "job " + r.id, Found: "given up: the engine was closed", Retryable: true})

@@ -38,11 +38,22 @@ type run struct {
 	started chan struct{} // closed when stop is set
 	stop    context.CancelCauseFunc
 	callers int           // waiting for the answer; guarded by Engine.mu
-	stopped bool          // being given up; guarded by Engine.mu
+	state   runState      // guarded by Engine.mu
 	done    chan struct{} // closed when result and err are final and nothing is held any more
 	result  *Result
 	err     error
 }
+
+// runState is where a run is in its life: running, perhaps stopping, done, perhaps kept. Engine.jobs has those that run or stop, Engine.kept those that
+// are kept. A run that is stopping may still succeed: then its result is kept like any other.
+type runState uint8
+
+const (
+	runRunning  runState = iota
+	runStopping          // being given up: nobody attaches to it any more
+	runDone
+	runKept // done well, and remembered for a repeated id
+)
 
 // execute runs the job to its end and gives everything back.
 func (r *run) execute(ctx context.Context) {
