@@ -17,10 +17,10 @@ import (
 func TestText(t *testing.T) {
 	for want, err := range map[string]*Error{
 		"read zkey /k (section 4): expected 3, found 4": {Op: "read zkey", Path: "/k", Where: "section 4", Expected: "3", Found: "4"},
-		"read: expected a file":                          {Op: "read", Expected: "a file"},
-		"read: cut: EOF":                                 {Op: "read", Found: "cut", Err: errors.New("EOF")},
-		"prove: out of resources":                        {Op: "prove", Class: Exhausted},
-		"internal error":                                 {},
+		"read: expected a file":                         {Op: "read", Expected: "a file"},
+		"read: cut: EOF":                                {Op: "read", Found: "cut", Err: errors.New("EOF")},
+		"prove: out of resources":                       {Op: "prove", Class: Exhausted},
+		"internal error":                                {},
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
