@@ -2,21 +2,17 @@ package keyfile
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
-	mrand "math/rand/v2"
 	"os"
 
-	"github.com/consensys/gnark-crypto/ecc"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381"
-	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"golang.org/x/crypto/blake2b"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-zk/weir/sdk/encoding/wkey"
 	"github.com/weir-zk/weir/sdk/errs"
-	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/internal/points"
 	"github.com/weir-zk/weir/sdk/r1cs"
 )
 
@@ -110,11 +106,11 @@ func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *I
 			o.Progress(done, total)
 		}
 	}
-	var pair *pairCheck
+	var pair *points.Pairs
 	if !o.Trust {
 		var err error
-		if pair, err = newPairCheck(); err != nil {
-			return err
+		if pair, err = points.NewPairs(); err != nil {
+			return pairFailed(err)
 		}
 	}
 	var bases *basesCheck
@@ -131,8 +127,8 @@ func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *I
 		n := 0
 		err := s.g1(ctx, id, func(ps []bls12381.G1Affine) error {
 			if id == wkey.SecB1 && pair != nil {
-				if err := pair.addG1(ps, o.Tasks); err != nil {
-					return err
+				if err := pair.AddG1(ps, o.Tasks); err != nil {
+					return pairFailed(err)
 				}
 			}
 			if (id == wkey.SecH || id == wkey.SecHAlt) && bases != nil {
@@ -167,8 +163,8 @@ func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *I
 			}
 			err := s.g2(ctx, func(ps []bls12381.G2Affine) error {
 				if pair != nil {
-					if err := pair.addG2(ps, o.Tasks); err != nil {
-						return err
+					if err := pair.AddG2(ps, o.Tasks); err != nil {
+						return pairFailed(err)
 					}
 				}
 				progress(g2 * len(ps))
@@ -183,7 +179,7 @@ func copyKey(ctx context.Context, w *wkey.Writer, s source, d *description, o *I
 			if pair == nil {
 				return nil
 			}
-			return pair.holds(d.vk, d.places)
+			return samePairs("import key", pair, d.vk, d.places)
 		},
 		func() error { return wkey.SectionOf(ctx, w, wkey.SecBWires, d.bWires) },
 		func() error { return list(wkey.SecK, sh.NbPrivate()) },
@@ -239,71 +235,4 @@ func digestOf(ctx context.Context, r io.ReaderAt, size int64) (sum [64]byte, err
 	}
 	h.Sum(sum[:0])
 	return sum, nil
-}
-
-// pairCheck tests that B1 and B2, and delta1 and delta2, are the same multiples of beta1 and beta2: a key where they differ gives proofs that do not
-// hold. With random 64-bit z_i: e(sum z_i B1_i, beta2) = e(beta1, sum z_i B2_i), which misses a difference
-// with probability at most 2^-64 (the points are in the group of prime order r by then).
-type pairCheck struct {
-	one, two *mrand.ChaCha8 // the same numbers for both lists
-	s1       bls12381.G1Jac
-	s2       bls12381.G2Jac
-}
-
-func newPairCheck() (*pairCheck, error) {
-	var seed [32]byte
-	if _, err := rand.Read(seed[:]); err != nil {
-		return nil, errs.Wrap(err, "import key")
-	}
-	return &pairCheck{one: mrand.NewChaCha8(seed), two: mrand.NewChaCha8(seed)}, nil
-}
-
-func draw(c *mrand.ChaCha8, n int) []fr.Element {
-	out := make([]fr.Element, n)
-	for i := range out {
-		out[i].SetUint64(c.Uint64())
-	}
-	return out
-}
-
-func (p *pairCheck) addG1(ps []bls12381.G1Affine, tasks int) error {
-	var s bls12381.G1Jac
-	if _, err := s.MultiExp(ps, draw(p.one, len(ps)), ecc.MultiExpConfig{NbTasks: max(1, tasks)}); err != nil {
-		return &errs.Error{Class: errs.Internal, Op: "import key", Err: err}
-	}
-	p.s1.AddAssign(&s)
-	return nil
-}
-
-func (p *pairCheck) addG2(ps []bls12381.G2Affine, tasks int) error {
-	var s bls12381.G2Jac
-	if _, err := s.MultiExp(ps, draw(p.two, len(ps)), ecc.MultiExpConfig{NbTasks: max(1, tasks)}); err != nil {
-		return &errs.Error{Class: errs.Internal, Op: "import key", Err: err}
-	}
-	p.s2.AddAssign(&s)
-	return nil
-}
-
-func (p *pairCheck) holds(vk *groth16.VerifyingKey, lists string) error {
-	var b1, neg bls12381.G1Affine
-	var b2 bls12381.G2Affine
-	b1.FromJacobian(&p.s1)
-	b2.FromJacobian(&p.s2)
-	neg.Neg(&vk.BetaG1)
-	for _, c := range []struct {
-		names  string
-		x1     bls12381.G1Affine
-		x2     bls12381.G2Affine
-		places string
-	}{{"B1 and B2", b1, b2, lists}, {"delta in G1 and in G2", vk.DeltaG1, vk.DeltaG2, "delta_g1, delta_g2"}} {
-		ok, err := bls12381.PairingCheck([]bls12381.G1Affine{c.x1, neg}, []bls12381.G2Affine{vk.BetaG2, c.x2})
-		if err != nil {
-			return &errs.Error{Class: errs.Internal, Op: "import key", Err: err}
-		}
-		if !ok {
-			return errs.Mismatch(errs.InvalidFile, "import key", c.places, c.names+" to be the same multiples of beta", "different ones").
-				WithHint("proofs of this key would not hold; fetch the file again")
-		}
-	}
-	return nil
 }

@@ -23,10 +23,10 @@ type Options struct {
 	Circuit *r1cs.System
 	// Map maps a .wkey instead of reading it. Only in plugins: a process that maps a file dies when another truncates it.
 	Map bool
-	// PointsOnly leaves the matrices of a file alone and Key.System nil: for a backend that is given evaluations. Checking the indexes of matrices takes one
+	// PointsOnly leaves the matrices and the transcript of a file alone, and Key.System nil: for a backend that is given evaluations. Checking the indexes of matrices takes one
 	// pass over them otherwise.
 	PointsOnly bool
-	// CheckSubgroup tests every point of a .zkey or .params for the subgroup: for a key that comes from elsewhere, once. Those of a .wkey were tested when it was made. A
+	// CheckSubgroup tests every point of a .zkey or .params for the subgroup, and that what is there in both groups is the same in both: for a key that comes from elsewhere, once. Those of a .wkey were tested when it was made. A
 	// prover does without: a point outside the subgroup costs a proof, and every proof is verified.
 	CheckSubgroup bool
 	// SkipChecksums leaves out the comparison of a .wkey's checksums, one pass over the file: for a file whose digest is known to be good.
@@ -177,10 +177,18 @@ func openKey(ctx context.Context, f *os.File, o Options) (*Key, error) {
 		if err != nil {
 			return nil, err
 		}
+		if o.CheckSubgroup {
+			if err := checkPairs("read key", &pk.VK, pk.B1, pk.B2, o.Tasks, paramsPairs); err != nil {
+				return nil, err
+			}
+		}
 		return &Key{ProvingKey: pk, Kind: kind, System: o.Circuit}, nil
 	}
 	return nil, unusable("read key", "a proving key (.wkey, .zkey or .params)", kind)
 }
+
+// paramsPairs is where B1 and B2 of a .params are.
+const paramsPairs = "b_g1, b_g2"
 
 func needCircuit() error {
 	return errs.New(errs.InvalidArgument, "read key", "a bellman key does not tell which wires its points belong to").
@@ -203,8 +211,10 @@ func openZKey(ctx context.Context, f *os.File, size int64, o Options) (*Key, err
 		return nil, err
 	}
 	k := &Key{ProvingKey: pk, Kind: ZKey, System: sys}
-	if k.Transcript, err = z.Transcript(); err != nil {
-		return nil, err
+	if !o.PointsOnly {
+		if k.Transcript, err = z.Transcript(); err != nil {
+			return nil, err
+		}
 	}
 	if o.Circuit == nil {
 		return k, nil
@@ -242,7 +252,7 @@ func openWKey(ctx context.Context, f *os.File, size int64, o Options) (*Key, err
 		}
 	}
 	var transcript []byte
-	if err == nil {
+	if err == nil && !o.PointsOnly {
 		transcript, err = file.Transcript(f)
 	}
 	pk, section := file.Key(), wkey.SecH

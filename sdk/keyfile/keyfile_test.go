@@ -536,6 +536,15 @@ func TestImportChecksPoints(t *testing.T) {
 		if _, _, err = importTo(t, path, m.sys, ImportOptions{Tasks: 2, Trust: true}); (err == nil) != c.trusted {
 			t.Errorf("%s, trusted: %v", name, err)
 		}
+		for _, check := range []bool{false, true} {
+			f, _ := open(t, path)
+			_, err := OpenKey(context.Background(), f, Options{Circuit: m.sys, CheckSubgroup: check, PointsOnly: true, Tasks: 2})
+			if check {
+				wantError(t, name+", opened", err, errs.InvalidFile, append(c.words, path)...)
+			} else if (err == nil) != c.trusted {
+				t.Errorf("%s, opened unchecked: %v", name, err)
+			}
+		}
 	}
 	prepared, _, err := importTo(t, m.params, m.sys, ImportOptions{})
 	if err != nil {

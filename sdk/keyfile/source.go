@@ -79,7 +79,7 @@ func (s *paramsSource) describe(context.Context) (d description, err error) {
 	if err := s.p.Match(dens); err != nil {
 		return d, err
 	}
-	d.shape, d.kind, d.places = s.p.Shape(), wkey.SourceParams, "b_g1, b_g2"
+	d.shape, d.kind, d.places = s.p.Shape(), wkey.SourceParams, paramsPairs
 	d.aWires, d.bWires, d.sys = dens.A, dens.B, s.circuit
 	d.vk, err = s.p.VerifyingKey()
 	return d, err

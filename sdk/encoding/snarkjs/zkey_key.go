@@ -2,13 +2,9 @@ package snarkjs
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 
-	"github.com/consensys/gnark-crypto/ecc"
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
-	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/weir-zk/weir/sdk/encoding/iden3"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -276,7 +272,7 @@ func (z *ZKey) ProvingKey(ctx context.Context, opt ReadOptions) (*groth16.Provin
 	if err := z.CheckHeaderPairs(); err != nil {
 		return nil, err
 	}
-	return pk, z.samePoints(pk.B1, pk.B2)
+	return pk, z.samePoints(pk.B1, pk.B2, tasks)
 }
 
 // hPosition is where point i of section 9 belongs in the natural order of the generator 7. In the file, point i belongs to u' w'^i with the roots u', w' = u'^2 of
@@ -296,35 +292,35 @@ func (z *ZKey) CheckHeaderPairs() error {
 
 func (z *ZKey) samePair(where string, p bls.G1Affine, q bls.G2Affine) error {
 	_, _, g1, g2 := bls.Generators()
-	p.Neg(&p)
-	ok, err := bls.PairingCheck([]bls.G1Affine{p, g1}, []bls.G2Affine{g2, q})
-	if err != nil {
-		return &errs.Error{Class: errs.Internal, Op: "read .zkey", Err: err}
-	}
-	if !ok {
-		return z.c.Bad(errs.InvalidFile, where, "the same multiples of the two generators", "different ones")
-	}
-	return nil
+	return z.same(where)(points.SameMultiple(&p, &q, &g1, &g2))
 }
 
-// samePoints checks that a random combination of B1 and the same of B2 are multiples of the generators by the same number.
-func (z *ZKey) samePoints(b1 []bls.G1Affine, b2 []bls.G2Affine) error {
-	scalars := make([]fr.Element, len(b1))
-	for i := range scalars {
-		var b [16]byte
-		rand.Read(b[:]) // never fails
-		// 128 random bits in the two low limbs: a number below r in Montgomery form like any other, distinct for distinct bits.
-		scalars[i][0], scalars[i][1] = binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
-	}
-	var p bls.G1Affine
-	var q bls.G2Affine
-	if len(scalars) > 0 {
-		if _, err := p.MultiExp(b1, scalars, ecc.MultiExpConfig{}); err != nil {
+// same makes an error of what a comparison found.
+func (z *ZKey) same(where string) func(ok bool, err error) error {
+	return func(ok bool, err error) error {
+		switch {
+		case err != nil:
 			return &errs.Error{Class: errs.Internal, Op: "read .zkey", Err: err}
+		case !ok:
+			return z.c.Bad(errs.InvalidFile, where, "the same multiples of the two generators", "different ones")
 		}
-		if _, err := q.MultiExp(b2, scalars, ecc.MultiExpConfig{}); err != nil {
-			return &errs.Error{Class: errs.Internal, Op: "read .zkey", Err: err}
-		}
+		return nil
 	}
-	return z.samePair(fmt.Sprintf("sections %d and %d", secB1, secB2), p, q)
+}
+
+// samePoints checks that B1 and B2 are the same multiples of the generators.
+func (z *ZKey) samePoints(b1 []bls.G1Affine, b2 []bls.G2Affine, tasks int) error {
+	where := fmt.Sprintf("sections %d and %d", secB1, secB2)
+	pairs, err := points.NewPairs()
+	if err == nil {
+		err = pairs.AddG1(b1, tasks)
+	}
+	if err == nil {
+		err = pairs.AddG2(b2, tasks)
+	}
+	if err != nil {
+		return z.same(where)(false, err)
+	}
+	_, _, g1, g2 := bls.Generators()
+	return z.same(where)(pairs.Same(&g1, &g2))
 }
