@@ -32,9 +32,6 @@ func openFile(op, path string) (*os.File, int64, error) {
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		if class == errs.Internal {
-			class = errs.InvalidArgument // a name too long, a loop of links
-		}
 		return nil, 0, &errs.Error{Class: class, Op: op, Path: path, Err: err}
 	}
 	st, err := f.Stat()

@@ -185,8 +185,8 @@ func writeError(err error, path string) error {
 		return err
 	}
 	e := &errs.Error{Class: errs.ClassOf(pe.Err), Op: "write", Path: path, Err: pe.Err}
-	if isNoSpace(pe.Err) {
-		e.Class, e.Hint = errs.Exhausted, "the disk is full; free space or choose another folder"
+	if e.Class == errs.Exhausted {
+		e.Hint = "the disk is full, or a limit is reached; free space or choose another folder"
 	}
 	return e
 }

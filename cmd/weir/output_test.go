@@ -119,7 +119,7 @@ func TestOutputsRefused(t *testing.T) {
 		if err == nil {
 			err = o.check(in)
 		}
-		if err = environmental(err); errs.ExitCode(err) != errs.ExitUnusable {
+		if errs.ExitCode(err) != errs.ExitUnusable {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

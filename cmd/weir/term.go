@@ -57,7 +57,6 @@ func (t *terminal) fail(err error) int {
 	if err == nil {
 		return errs.ExitOK
 	}
-	err = environmental(err)
 	code := errs.ExitCode(err)
 	message, hint := oneLine(err.Error()), errs.HintOf(err)
 	fmt.Fprintf(t.err, "weir: error: %s\n", message)
@@ -68,24 +67,6 @@ func (t *terminal) fail(err error) int {
 		t.object(map[string]any{"ok": false, "error": jsonError{errs.ClassOf(err).String(), message, pathOf(err), hint, errs.IsRetryable(err), code}})
 	}
 	return code
-}
-
-// environmental gives a failure of the operating system that has no class of its own one that is not "a bug in weir".
-func environmental(err error) error {
-	var no syscall.Errno
-	if errs.ClassOf(err) != errs.Internal || !errors.As(err, &no) {
-		return err
-	}
-	e := &errs.Error{Class: errs.InvalidArgument, Hint: errs.HintOf(err), Err: err}
-	switch no {
-	case syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EFBIG:
-		e.Class = errs.Exhausted
-	case syscall.EROFS:
-		e.Class = errs.PermissionDenied
-	case syscall.EIO, syscall.EPIPE, syscall.EAGAIN, syscall.ETXTBSY:
-		e.Class = errs.Unavailable
-	}
-	return e
 }
 
 // jsonError is a failure as --json tells it.
@@ -99,13 +80,13 @@ type jsonError struct {
 }
 
 func stdoutError(err error) error {
-	class := errs.Unavailable
-	if errors.Is(err, syscall.ENOSPC) {
-		class = errs.Exhausted
-	}
 	var pe *os.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
+	}
+	class := errs.ClassOf(err)
+	if class == errs.Internal {
+		class = errs.Unavailable
 	}
 	return &errs.Error{Class: class, Op: "write", Path: "stdout", Err: err}
 }
