@@ -2,16 +2,12 @@ package cpu
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/weir-zk/weir/backend-cpu/setup"
 	"github.com/weir-zk/weir/sdk/contract"
-	"github.com/weir-zk/weir/sdk/encoding/bellman"
-	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
 	"github.com/weir-zk/weir/sdk/encoding/wkey"
 	"github.com/weir-zk/weir/sdk/errs"
-	"github.com/weir-zk/weir/sdk/groth16"
 	"github.com/weir-zk/weir/sdk/keyfile"
 	"github.com/weir-zk/weir/sdk/r1cs"
 	"github.com/weir-zk/weir/sdk/slab"
@@ -27,67 +23,35 @@ func (b *Backend) open(ctx context.Context, k *key, req *contract.LoadKeyRequest
 }
 
 func (b *Backend) openFile(ctx context.Context, k *key, req *contract.LoadKeyRequest, file slab.FileView) error {
-	tasks := b.threads(req.Threads)
+	o := keyfile.Options{
+		Name: req.Key.Name, Map: true, PointsOnly: true, CheckSubgroup: !req.Trusted, Tasks: b.threads(req.Threads),
+		// On the odd coset the scalars of H are values, not coefficients: one transform less.
+		PreferOddCoset: true,
+	}
+	// A circuit is read for the one format that needs it. Of a .wkey the checksums are compared at every load: a damaged point would cost a proof, which is
+	// then refused, and nobody would know why.
 	kind, err := keyfile.Sniff(file, file.Size())
 	if err != nil {
 		return err
 	}
-	var pk *groth16.ProvingKey
-	switch kind {
-	case keyfile.WKey:
-		return b.openPrepared(ctx, k, file.OSFile(), req.Key.Name, tasks)
-	case keyfile.ZKey:
-		z, err := snarkjs.OpenZKey(file, file.Size())
-		if err != nil {
+	if kind == keyfile.Params && req.Circuit != nil {
+		if o.Circuit, err = b.circuit(ctx, req.Circuit, o.Tasks); err != nil {
 			return err
 		}
-		if pk, err = z.ProvingKey(ctx, snarkjs.ReadOptions{Tasks: tasks, Subgroup: !req.Trusted}); err != nil {
-			return err
-		}
-	case keyfile.Params:
-		p, err := bellman.Open(file, file.Size())
-		if err != nil {
-			return err
-		}
-		if req.Circuit == nil {
-			return errs.New(errs.InvalidArgument, "read key", "a bellman key does not tell which wires its points belong to").
-				WithHint("give the circuit with --circuit, or import the key once with weir key import")
-		}
-		sys, err := b.circuit(ctx, req.Circuit, tasks)
-		if err != nil {
-			return err
-		}
-		if pk, err = p.ProvingKey(ctx, bellman.DensitiesOf(sys), bellman.Options{Tasks: tasks, CheckSubgroup: !req.Trusted}); err != nil {
-			return err
-		}
-	default:
-		return errs.Mismatch(errs.InvalidFile, "read key", "", "a proving key (.wkey, .zkey or .params)", kind)
 	}
-	return b.adopt(k, pk, false, tasks)
-}
-
-// openPrepared maps a .wkey. Its checksums are compared at every load: a damaged point would cost a proof, which is then refused, and nobody
-// would know why.
-func (b *Backend) openPrepared(ctx context.Context, k *key, f *os.File, name string, tasks int) error {
-	file, err := wkey.Map(f, name)
+	open, err := keyfile.OpenKey(ctx, file.OSFile(), o)
 	if err != nil {
 		return err
 	}
-	h := wkey.SecH
-	if err = file.VerifyChecksums(ctx, f, tasks); err == nil {
-		var pk *groth16.ProvingKey
-		// On the odd coset the scalars of H are values, not coefficients: one transform less.
-		if pk, h, err = file.KeyWith(groth16.HOddCoset); err == nil {
-			err = b.adopt(k, pk, file.Mapped(), tasks)
-		}
-	}
-	if err != nil {
-		_ = file.Close()
+	if err := b.adopt(k, open.ProvingKey, open.Mapped(), o.Tasks); err != nil {
+		_ = open.Close() // the first error says more
 		return err
 	}
-	k.close = file.Close
-	k.release = func(s section) {
-		file.Release(map[section]wkey.SectionID{sectionA: wkey.SecA, sectionB1: wkey.SecB1, sectionB2: wkey.SecB2, sectionK: wkey.SecK, sectionH: h}[s])
+	k.close = open.Close
+	if open.Mapped() {
+		k.release = func(s section) {
+			open.Release(map[section]keyfile.Section{sectionA: wkey.SecA, sectionB1: wkey.SecB1, sectionB2: wkey.SecB2, sectionK: wkey.SecK, sectionH: open.HSection()}[s])
+		}
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"runtime"
-	"sync/atomic"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
