@@ -94,11 +94,11 @@ type BackendInfo struct {
 	Err      error
 }
 
-// KeyInfo is a key that was loaded or evicted.
+// KeyInfo is a key that was loaded or evicted, or given up after a load that failed.
 type KeyInfo struct {
 	Key     string // path
 	Backend string
-	State   string // "loaded", "evicted"
+	State   string // "loaded", "evicted", "given up"
 	Bytes   int64
 	Elapsed time.Duration
 	Err     error

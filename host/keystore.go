@@ -282,7 +282,7 @@ func (k *key) on(ctx context.Context, e *Engine, b *backend) (*keyCopy, error) {
 		return c, nil
 	}
 	c = &keyCopy{key: k, backend: b, plan: *plan, gate: gate.New()}
-	c.resident = e.ledger.NewResident("key "+k.path, ledger.Key, plan.ResidentBytes, func() { c.unload(e) })
+	c.resident = e.ledger.NewResident("key "+k.path, ledger.Key, plan.ResidentBytes, func() error { return c.unload(e, "evicted") })
 	k.copies[b] = c
 	return c, nil
 }
@@ -296,10 +296,14 @@ func (c *keyCopy) load(ctx context.Context, e *Engine) error {
 		return err
 	}
 	defer c.gate.Leave()
-	if c.resident.Loaded() {
+	switch {
+	case c.resident.Loaded():
 		return nil
+	case c.resident.Outgrown(): // as another partition has just found out
+		return errLarger
 	}
 	begin := e.cfg.Clock.Now()
+	c.resident.SetLoading()
 	loaded, err := c.backend.prover.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: c.key.name, Key: c.key.file, Circuit: c.key.circuit, Threads: e.cfg.Threads,
 		Trusted: true}) // every proof is verified
 	if err == nil && (loaded.Shape.NbWires != c.key.Shape.NbWires || loaded.Shape.NbPublic != c.key.Shape.NbPublic || loaded.Shape.LogDomain != c.key.Shape.LogDomain) {
@@ -308,24 +312,28 @@ func (c *keyCopy) load(ctx context.Context, e *Engine) error {
 	if err == nil && !c.resident.SetLoaded(loaded.ResidentBytes) {
 		err = errLarger
 	}
-	i := KeyInfo{Key: c.key.path, Backend: c.backend.name, State: "loaded", Bytes: c.resident.Size(), Elapsed: e.cfg.Clock.Now().Sub(begin), Err: err}
-	if err != nil {
-		_ = c.backend.prover.UnloadKey(context.WithoutCancel(ctx), c.key.name)
-		if err != errLarger {
-			err = errs.InFile(err, c.key.path)
-		}
+	if err != nil && err != errLarger {
+		err = errs.InFile(err, c.key.path)
 	}
-	e.cfg.Listener.key(i)
+	e.cfg.Listener.key(KeyInfo{Key: c.key.path, Backend: c.backend.name, State: "loaded", Bytes: c.resident.Size(), Elapsed: e.cfg.Clock.Now().Sub(begin), Err: err})
+	if err != nil && c.unload(e, "given up") == nil { // if not, the ledger asks again before it takes the bytes as free
+		c.resident.SetUnloaded()
+	}
 	return err
 }
 
-// unload is called by the ledger when the bytes are wanted and no grant refers to the copy.
-func (c *keyCopy) unload(e *Engine) {
+// unload returns nil when the backend has given the key's memory back, or is gone. The ledger calls it when the bytes are wanted and no grant refers to
+// the copy, and load does after a load that failed.
+func (c *keyCopy) unload(e *Engine, state string) error {
 	begin := e.cfg.Clock.Now()
 	ctx, stop := context.WithTimeout(context.Background(), e.cfg.CancelTimeout)
 	defer stop()
 	err := c.backend.prover.UnloadKey(ctx, c.key.name)
-	e.cfg.Listener.key(KeyInfo{Key: c.key.path, Backend: c.backend.name, State: "evicted", Bytes: c.resident.Size(), Elapsed: e.cfg.Clock.Now().Sub(begin), Err: err})
+	e.cfg.Listener.key(KeyInfo{Key: c.key.path, Backend: c.backend.name, State: state, Bytes: c.resident.Size(), Elapsed: e.cfg.Clock.Now().Sub(begin), Err: err})
+	if err != nil {
+		e.cfg.Logger.Error("a plugin does not give a key's memory back", "backend", c.backend.name, "key", c.key.path, "error", err)
+	}
+	return err
 }
 
 // changed reports a key file that is no longer what it was when the job opened it: that is how a backend may have died.

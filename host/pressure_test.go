@@ -206,3 +206,25 @@ func TestRandomJobLists(t *testing.T) {
 		})
 	}
 }
+
+// A key that is larger than planned, shared by two partitions that cannot both be there with it: nobody is let in at the size that is known to be wrong.
+func TestLargerThanPlannedAndShared(t *testing.T) {
+	w := newWorld(t)
+	w.keyBytes, w.moreKey, w.scratch, w.loadTime = 100<<10, 300<<10, 350<<10, 50*time.Millisecond
+	key := w.key("k", 4, 10, 1)
+	synctest.Test(t, func(t *testing.T) {
+		s, p := w.synth(), w.prover("p", 1)
+		e, _ := w.start(Config{MemoryBudget: 1 << 20, PartitionWorkers: 2}, s, p)
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		defer stop()
+		r, err := e.Prove(ctx, w.job("", key, 1, 2, 3))
+		if err != nil {
+			t.Fatalf("%v, after %d loads", err, p.loads)
+		}
+		w.right(key, r, 1, 2, 3)
+		if p.loads != 2 {
+			t.Errorf("%d loads, want one to learn the size and one to stay", p.loads)
+		}
+		w.finish(e, s)
+	})
+}

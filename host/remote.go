@@ -81,7 +81,7 @@ func (r *remote[T]) Get(ctx context.Context) (*live.Instance[T], error) {
 	defer r.mu.Unlock()
 	if r.proc != p {
 		r.proc = p
-		r.inst = &live.Instance[T]{Channel: p.Channel(), Client: r.client(p.Conn(), contract.ClientOptions{Gone: p.Done(),
+		r.inst = &live.Instance[T]{Channel: p.Channel(), Kill: p.Kill, Client: r.client(p.Conn(), contract.ClientOptions{Gone: p.Done(),
 			Kill: func() { _ = p.Kill("it did not answer a cancel, or its connection broke") }, CancelTimeout: r.cancel})}
 	}
 	return r.inst, nil

@@ -166,6 +166,7 @@ func (r *run) prove(ctx context.Context) (*Result, error) {
 // the bytes; then it is opened again.
 type session struct {
 	r          *run
+	front      *front
 	req        contract.OpenRequest
 	partitions []contract.Partition
 	resident   *ledger.Resident
@@ -176,7 +177,7 @@ type session struct {
 
 // open asks the synthesizer what the job is made of.
 func (r *run) open(ctx context.Context, kind string) (*session, error) {
-	s := &session{r: r, gate: gate.New(), req: contract.OpenRequest{Kind: kind, Options: r.options(), Threads: r.e.cfg.Threads}}
+	s := &session{r: r, front: r.front, gate: gate.New(), req: contract.OpenRequest{Kind: kind, Options: r.options(), Threads: r.e.cfg.Threads}}
 	s.req.Inputs = append([]contract.Input{r.key.file}, r.in.list...)
 	s.resident = r.e.ledger.NewResident("session of job "+r.id, ledger.Session, r.estimate(), s.unload)
 	for {
@@ -253,35 +254,46 @@ func (s *session) load(ctx context.Context) error {
 		return err
 	}
 	defer s.gate.Leave()
-	if s.resident.Loaded() {
+	switch {
+	case s.resident.Loaded():
 		return nil
+	case s.resident.Outgrown(): // as another partition has just found out
+		return errLarger
 	}
-	opened, err := s.r.front.synth.Open(ctx, &s.req)
+	opened, err := s.front.synth.Open(ctx, &s.req)
 	if err != nil {
-		return err
+		return err // and nothing is open
 	}
+	s.id = opened.ID
+	s.resident.SetLoading()
 	if s.partitions != nil && len(opened.Partitions) != len(s.partitions) {
 		err = errs.Mismatch(errs.InvalidFile, "open again", "partitions", len(s.partitions), len(opened.Partitions))
 	} else if !s.resident.SetLoaded(opened.ResidentBytes) {
 		err = errLarger
 	}
 	if err != nil {
-		_ = s.r.front.synth.Close(context.WithoutCancel(ctx), opened.ID)
+		if s.unload() == nil { // if not, the ledger asks again before it takes the bytes as free
+			s.resident.SetUnloaded()
+		}
 		return err
 	}
-	s.id = opened.ID
 	if s.partitions == nil {
 		s.partitions = opened.Partitions
 	}
 	return nil
 }
 
-// unload is called by the ledger.
-func (s *session) unload() {
-	// No grant refers to the session, so nobody opens it meanwhile.
-	ctx, stop := context.WithTimeout(context.Background(), s.r.e.cfg.CancelTimeout)
+// unload returns nil when the synthesizer has given the session's memory back, or is gone. The ledger calls it when no grant refers to the session, so that
+// nobody opens it meanwhile.
+func (s *session) unload() error {
+	e := s.r.e
+	ctx, stop := context.WithTimeout(context.Background(), e.cfg.CancelTimeout)
 	defer stop()
-	_ = s.r.front.synth.Close(ctx, s.id)
+	err := s.front.synth.Close(ctx, s.id)
+	if err != nil {
+		e.cfg.Logger.Error("a plugin does not give a session's memory back", "synthesizer", s.front.name, "job", s.r.id, "error", err)
+	}
+	return err
 }
 
 // close ends the session and returns when its memory is free.

@@ -46,17 +46,6 @@ func (g *Grant) ReleaseAll(p Purpose) error {
 	return g.Release(p, n)
 }
 
-// Shrink gives back what is held of p beyond n.
-func (g *Grant) Shrink(p Purpose, n int64) error {
-	g.l.mu.Lock()
-	more := g.held[p] - n
-	g.l.mu.Unlock()
-	if more <= 0 {
-		return nil
-	}
-	return g.Release(p, more)
-}
-
 // Move gives all bytes held of one purpose another.
 func (g *Grant) Move(from, to Purpose) error {
 	g.l.mu.Lock()
@@ -104,13 +93,6 @@ func (g *Grant) Absorb(o *Grant) error {
 	return nil
 }
 
-// Held is what is held now.
-func (g *Grant) Held() (Bytes, bool) {
-	g.l.mu.Lock()
-	defer g.l.mu.Unlock()
-	return g.held, g.permit
-}
-
 // Close gives back everything that is still held. A second Close is an error and changes nothing.
 func (g *Grant) Close() error {
 	l := g.l
@@ -142,11 +124,12 @@ type Resident struct {
 	name    string
 	purpose Purpose
 	size    int64
-	unload  func()
+	unload  func() error
 
 	charged  bool
-	loaded   bool
+	state    memory
 	evicting bool
+	stuck    bool // unload failed: the bytes stay charged and are not asked for again until the owner has loaded anew
 	retired  bool
 	gone     func()
 	refs     int
@@ -154,9 +137,19 @@ type Resident struct {
 	next     int64 // size to be planned with after the next discharge; 0: the same
 }
 
+// memory is what is known of a resident's memory.
+type memory uint8
+
+const (
+	absent   memory = iota // not in use
+	doubtful               // a load began and has not succeeded: unload must be asked before the bytes are free
+	loaded
+)
+
 // NewResident describes memory that nothing has been charged for yet: a grant that refers to it charges size bytes. unload gives the memory back and
-// returns when it is free; it is called without locks held, on a goroutine of its own, and only while no grant refers to the resident.
-func (l *Ledger) NewResident(name string, p Purpose, size int64, unload func()) *Resident {
+// returns nil when it is free; it is called without locks held, on a goroutine of its own, and only while no grant refers to the resident. After an error
+// the bytes stay charged, and nobody waits for them: a request that does not fit beside them is refused.
+func (l *Ledger) NewResident(name string, p Purpose, size int64, unload func() error) *Resident {
 	r := &Resident{l: l, name: name, purpose: p, size: max(size, 0), unload: unload}
 	l.mu.Lock()
 	l.residents[r] = struct{}{}
@@ -175,31 +168,50 @@ func (r *Resident) Size() int64 {
 func (r *Resident) Loaded() bool {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
-	return r.loaded
+	return r.state == loaded
+}
+
+// Outgrown reports that the memory turned out larger than what is charged and did not fit: whoever holds a grant that refers to r closes it and asks again.
+func (r *Resident) Outgrown() bool {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	return r.next > 0
+}
+
+// SetLoading says that the memory may be in use from now on, whatever becomes of the load: if neither SetLoaded nor SetUnloaded follows, unload is called
+// before the bytes are free. The caller holds a grant that refers to r.
+func (r *Resident) SetLoading() {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if r.state == absent {
+		r.state = doubtful
+	}
 }
 
 // SetLoaded says that the memory is in use and takes actual bytes. If that is more than planned and does not fit, it returns false: the owner
-// unloads at once, and later grants are planned with the actual size. The caller holds a grant that refers to r.
+// unloads at once, no grant refers to r anew until those that do are closed, and later ones are planned with the actual size. The caller holds a grant that
+// refers to r.
 func (r *Resident) SetLoaded(actual int64) bool {
 	l := r.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if actual > r.size && l.total+actual-r.size > l.opts.Budget {
-		r.next = actual
+		r.state, r.next = doubtful, actual
+		l.pump() // the head may have become impossible
 		return false
 	}
 	l.charge(r.purpose, actual-r.size)
-	r.size = actual
-	r.loaded = true
+	r.size, r.next = actual, 0
+	r.state, r.stuck = loaded, false
 	l.pump()
 	return true
 }
 
-// Lost says that the memory is gone without unload: its process died. It stays charged while grants refer to it, since they load it again.
-func (r *Resident) Lost() {
+// SetUnloaded says that the owner has made sure that the memory is not in use. It stays charged while grants refer to it, since they load it again.
+func (r *Resident) SetUnloaded() {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
-	r.loaded = false
+	r.state, r.stuck = absent, false
 	if r.refs == 0 && !r.evicting && r.charged {
 		r.discharge()
 		r.l.pump()
@@ -207,7 +219,7 @@ func (r *Resident) Lost() {
 }
 
 // Retire says that no new grant will refer to r: it is unloaded as soon as none does, and then gone (may be nil) is called, on a goroutine
-// of its own.
+// of its own. It is called too when unload fails; then the bytes stay charged for good.
 func (r *Resident) Retire(gone func()) {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
@@ -224,8 +236,13 @@ func (r *Resident) Retire(gone func()) {
 // remove takes a retired resident out of the account. l.mu is held.
 func (r *Resident) remove() {
 	delete(r.l.residents, r)
+	r.tellGone()
+}
+
+func (r *Resident) tellGone() {
 	if r.gone != nil {
 		go r.gone()
+		r.gone = nil
 	}
 }
 
@@ -247,16 +264,19 @@ func (r *Resident) settle() {
 		if r.retired {
 			r.remove()
 		}
-	case !r.loaded:
-		r.discharge()
 	case r.retired:
+		r.l.evict(r)
+	case r.stuck:
+	case r.state == absent:
+		r.discharge()
+	case r.state == doubtful:
 		r.l.evict(r)
 	}
 }
 
 func (r *Resident) discharge() {
 	r.l.charge(r.purpose, -r.size)
-	r.charged, r.loaded = false, false
+	r.charged, r.state, r.stuck = false, absent, false
 	if r.next > 0 {
 		r.size, r.next = r.next, 0
 	}
@@ -270,16 +290,24 @@ func (l *Ledger) evict(r *Resident) {
 	if r.refs != 0 || r.evicting {
 		panic(fmt.Sprintf("ledger: %s evicted with %d users", r.name, r.refs))
 	}
+	if r.state == absent || r.unload == nil {
+		r.discharge()
+		return
+	}
 	r.evicting = true
-	wasLoaded := r.loaded
 	go func() {
-		if wasLoaded && r.unload != nil {
-			r.unload()
-		}
+		err := r.unload()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		r.evicting = false
-		r.discharge()
+		if err == nil {
+			r.discharge()
+		} else {
+			r.state, r.stuck = doubtful, true
+			if r.retired {
+				r.tellGone()
+			}
+		}
 		l.pump()
 	}()
 }

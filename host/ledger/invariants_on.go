@@ -29,8 +29,8 @@ func (l *Ledger) check() {
 		if r.refs != refs[r] {
 			panic(fmt.Sprintf("ledger: %s has %d users, %d are counted", r.name, refs[r], r.refs))
 		}
-		if (r.refs > 0 || r.loaded || r.evicting) && !r.charged || r.refs > 0 && r.evicting {
-			panic(fmt.Sprintf("ledger: resident %s: %d users, loaded %t, charged %t, evicting %t", r.name, r.refs, r.loaded, r.charged, r.evicting))
+		if (r.refs > 0 || r.state != absent || r.evicting || r.stuck) && !r.charged || r.refs > 0 && r.evicting {
+			panic(fmt.Sprintf("ledger: resident %s: %d users, memory %d, charged %t, evicting %t", r.name, r.refs, r.state, r.charged, r.evicting))
 		}
 		if r.charged {
 			sum[r.purpose] += r.size

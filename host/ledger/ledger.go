@@ -9,12 +9,13 @@
 //
 // A resident is charged while it is loaded or being loaded. While grants refer to it, it stays; afterwards it stays until the head of the line
 // would fit without it, and then the least recently used goes first. Evicting takes time (a plugin has to answer), during which the bytes
-// stay charged.
+// stay charged; when it fails, they stay charged for good.
 package ledger
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 
@@ -171,25 +172,43 @@ func (l *Ledger) leave(w *waiter) bool {
 func (l *Ledger) impossible(req *Request) error {
 	whole := req.Need
 	for _, r := range req.Residents {
-		whole[r.purpose] += r.size
+		whole[r.purpose] += max(r.size, r.next)
 	}
-	if whole.Total() <= l.opts.Budget && (!req.Permit || l.opts.Permits > 0) {
+	var stuck int64
+	never := false // one of its residents is larger than what is charged for it, and stays so
+	for r := range l.residents {
+		switch {
+		case !r.stuck:
+		case !req.uses(r):
+			whole[r.purpose] += r.size
+			stuck += r.size
+		case r.next > 0:
+			stuck += r.next
+			never = true
+		}
+	}
+	if !never && whole.Total() <= l.opts.Budget && (!req.Permit || l.opts.Permits > 0) {
 		return nil
 	}
 	from := ""
 	if l.opts.From != "" {
 		from = " (" + l.opts.From + ")"
 	}
-	return errs.Mismatch(errs.Exhausted, "admit "+req.Owner, "memory", fmt.Sprintf("at most the budget of %v, %d bytes%s", Size(l.opts.Budget), l.opts.Budget, from),
-		fmt.Sprintf("a need of %v, %d bytes: %v", Size(whole.Total()), whole.Total(), whole.String())).
-		WithHint("raise the memory budget to %d bytes or more, or use a machine with more memory", whole.Total())
+	e := errs.Mismatch(errs.Exhausted, "admit "+req.Owner, "memory", fmt.Sprintf("at most the budget of %v, %d bytes%s", Size(l.opts.Budget), l.opts.Budget, from),
+		fmt.Sprintf("a need of %v, %d bytes: %v", Size(whole.Total()), whole.Total(), whole.String()))
+	if stuck > 0 {
+		e.Found += fmt.Sprintf(", %v of it memory that a plugin did not give back", Size(stuck))
+		return e.WithHint("start again; the log says which plugin failed")
+	}
+	return e.WithHint("raise the memory budget to %d bytes or more, or use a machine with more memory", whole.Total())
 }
 
-// lacking is what must be charged for w now; ready is false when one of its residents is on its way out. l.mu is held.
+// lacking is what must be charged for w now; ready is false when one of its residents is on its way out, or turned out larger than what is charged for
+// it: if those who wait for the true size were let in at the old one, there would always be one who holds it there. l.mu is held.
 func (l *Ledger) lacking(w *waiter) (n int64, ready bool) {
 	n = w.Need.Total()
 	for _, r := range w.Residents {
-		if r.evicting {
+		if r.evicting || r.charged && r.next > 0 {
 			return 0, false
 		}
 		if !r.charged {
@@ -263,7 +282,7 @@ func (l *Ledger) makeRoom(w *waiter, want int64) {
 		switch {
 		case r.evicting:
 			want -= r.size
-		case r.charged && r.refs == 0 && !w.uses(r):
+		case r.charged && r.refs == 0 && !r.stuck && !w.uses(r):
 			idle = append(idle, r)
 		}
 	}
@@ -282,14 +301,7 @@ func (l *Ledger) makeRoom(w *waiter, want int64) {
 	}
 }
 
-func (w *waiter) uses(r *Resident) bool {
-	for _, x := range w.Residents {
-		if x == r {
-			return true
-		}
-	}
-	return false
-}
+func (req *Request) uses(r *Resident) bool { return slices.Contains(req.Residents, r) }
 
 // TrimIdle drops free slabs of the pool until they and everything granted fit into the budget together. A granted partition takes its buffers first (a fresh
 // slab costs nothing before it is written, a free one is used again) and calls it before it writes to any.

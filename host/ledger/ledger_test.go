@@ -25,7 +25,8 @@ import (
 //	try id ...                             the same, without waiting
 //	loaded name [actual=N]                 the key is in memory
 //	release id bytes=N / permit id / close id / cancel id
-//	retire name / lost name / unloaded name
+//	loading name / lost name                  a load began / it is certainly not in memory
+//	retire name / unloaded name [fails]
 //
 // Each prints what was decided and what the account is then.
 func TestAdmission(t *testing.T) {
@@ -46,7 +47,7 @@ type script struct {
 	grants    map[string]*Grant
 	cancels   map[string]context.CancelFunc
 	residents map[string]*Resident
-	unloads   map[string]chan struct{}
+	unloads   map[string]chan error
 	order     uint64
 }
 
@@ -79,17 +80,17 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "new":
-		*s = script{idle: num("idle", 0), grants: map[string]*Grant{}, cancels: map[string]context.CancelFunc{}, residents: map[string]*Resident{}, unloads: map[string]chan struct{}{}}
+		*s = script{idle: num("idle", 0), grants: map[string]*Grant{}, cancels: map[string]context.CancelFunc{}, residents: map[string]*Resident{}, unloads: map[string]chan error{}}
 		s.l = New(Options{Budget: num("budget", 0), Permits: int(num("permits", 1)), From: "the script", Idle: func() int64 { return s.idle }, Trim: func(keep int64) {
 			s.say("trim the pool from %d to %d", s.idle, max(keep, 0))
 			s.idle = max(keep, 0)
 		}})
 	case "resident":
-		gate := make(chan struct{}, 1)
+		gate := make(chan error, 1)
 		s.unloads[id] = gate
-		s.residents[id] = s.l.NewResident(id, Key, num("size", 0), func() {
+		s.residents[id] = s.l.NewResident(id, Key, num("size", 0), func() error {
 			s.say("unload %s", id)
-			<-gate
+			return <-gate
 		})
 	case "acquire", "try":
 		s.order++
@@ -145,10 +146,16 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.say("%s: fits %t", id, r.SetLoaded(num("actual", r.Size())))
 	case "retire":
 		s.residents[id].Retire(func() { s.say("%s is gone", id) })
+	case "loading":
+		s.residents[id].SetLoading()
 	case "lost":
-		s.residents[id].Lost()
+		s.residents[id].SetUnloaded()
 	case "unloaded":
-		s.unloads[id] <- struct{}{}
+		var err error
+		if d.HasArg("fails") {
+			err = errs.New(errs.Internal, "unload", "the script says so")
+		}
+		s.unloads[id] <- err
 	default:
 		t.Fatalf("unknown command %s", d.Cmd)
 	}
@@ -184,19 +191,20 @@ func randomAccount(t *testing.T, seed uint64, budget int64, permits, n int) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	l := New(Options{Budget: budget, Permits: permits})
 	var keys []*Resident
-	loaded := make([]bool, 3)
+	inMemory := make([]bool, 3)
 	using := make([]int, 3)
 	var mu sync.Mutex
 	for i := range 3 {
 		size := 1 + rnd.Int64N(budget/2)
-		keys = append(keys, l.NewResident(fmt.Sprint("key", i), Key, size, func() {
+		keys = append(keys, l.NewResident(fmt.Sprint("key", i), Key, size, func() error {
 			time.Sleep(time.Millisecond)
 			mu.Lock()
 			defer mu.Unlock()
 			if using[i] != 0 {
 				t.Errorf("key %d unloaded under %d users", i, using[i])
 			}
-			loaded[i] = false
+			inMemory[i] = false
+			return nil
 		}))
 	}
 	check := func() {
@@ -253,7 +261,7 @@ func randomAccount(t *testing.T, seed uint64, budget int64, permits, n int) {
 			if err != nil {
 				return
 			}
-			if held, permit := g.Held(); held != req.Need || permit != req.Permit {
+			if held, permit := holds(g); held != req.Need || permit != req.Permit {
 				t.Errorf("granted %s and permit %t of %s, %t", held.String(), permit, req.Need.String(), req.Permit)
 			}
 			if k < 3 {
@@ -264,7 +272,7 @@ func randomAccount(t *testing.T, seed uint64, budget int64, permits, n int) {
 					keys[k].SetLoaded(keys[k].Size() * int64(1+rnd2(seed, i)) / 3)
 				}
 				mu.Lock()
-				loaded[k] = true
+				inMemory[k] = true
 				mu.Unlock()
 			}
 			time.Sleep(hold / 2)
@@ -273,7 +281,7 @@ func randomAccount(t *testing.T, seed uint64, budget int64, permits, n int) {
 					t.Error(err)
 				}
 			}
-			if err := g.Shrink(Evaluations, req.Need[Evaluations]/2); err != nil {
+			if err := g.Release(Evaluations, req.Need[Evaluations]/2); err != nil {
 				t.Error(err)
 			}
 			if err := g.Move(Witness, Shell); err != nil {
@@ -281,7 +289,7 @@ func randomAccount(t *testing.T, seed uint64, budget int64, permits, n int) {
 			}
 			check()
 			if more, ok := l.TryAcquire(Request{Owner: "more", Front: true, Permit: true}); ok {
-				if _, permit := g.Held(); !permit {
+				if _, permit := holds(g); !permit {
 					if err := g.Absorb(more); err != nil {
 						t.Error(err)
 					}
@@ -295,7 +303,7 @@ func randomAccount(t *testing.T, seed uint64, budget int64, permits, n int) {
 				using[k]--
 				mu.Unlock()
 				if lose {
-					keys[k].Lost()
+					keys[k].SetUnloaded()
 				}
 			}
 			if err := g.Close(); err != nil {
@@ -318,6 +326,12 @@ func randomAccount(t *testing.T, seed uint64, budget int64, permits, n int) {
 	if s := l.Stats(); s.Total != 0 || s.PermitsUsed != 0 || s.Waiting != 0 || s.Grants != 0 || s.Residents != 0 {
 		t.Errorf("at the end: %+v", s)
 	}
+}
+
+func holds(g *Grant) (Bytes, bool) {
+	g.l.mu.Lock()
+	defer g.l.mu.Unlock()
+	return g.held, g.permit
 }
 
 // rnd2 is a digit 0, 1 or 2 that does not depend on the schedule.

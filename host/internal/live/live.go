@@ -18,7 +18,22 @@ import (
 // Instance is one life of a plugin.
 type Instance[T any] struct {
 	Client  T
-	Channel *slab.Channel // nil: in this process, where handles resolve by themselves
+	Channel *slab.Channel             // nil: in this process, where handles resolve by themselves
+	Kill    func(reason string) error // ends the process and returns nil when it has been reaped; nil: in this process, which cannot be ended
+}
+
+// takeBack ends a call that asked an instance for memory back and was answered with err. When it returns nil the memory is free: it was given back, or the
+// process is gone. There is no third way: what a plugin that fails to unload still holds, nobody knows.
+func (i *Instance[T]) takeBack(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case i.Kill != nil:
+		return i.Kill("it did not give memory back: " + err.Error())
+	case errs.Is(err, errs.BackendGone):
+		return nil
+	}
+	return err
 }
 
 // Source gives the living instance, and starts one when there is none.
@@ -78,8 +93,9 @@ type Prover struct {
 type proverKey struct {
 	req contract.LoadKeyRequest
 
-	gate gate.Gate // one load at a time
-	in   *Instance[contract.Prover]
+	gate   gate.Gate                  // one load at a time
+	in     *Instance[contract.Prover] // the last one that was asked to load it: it may have the key even if the load failed
+	loaded bool                       // it has the key
 }
 
 var (
@@ -136,19 +152,20 @@ func (p *Prover) load(ctx context.Context, i *Instance[contract.Prover], k *prov
 	}
 	req := k.req
 	req.CallID = contract.NewCallID()
+	k.in, k.loaded = i, false
 	err = safely("load key", func() (err error) { loaded, err = i.Client.LoadKey(ctx, &req); return err })
 	if err != nil {
 		return nil, err
 	}
-	k.in = i
+	k.loaded = true
 	return loaded, nil
 }
 
-// UnloadKey implements contract.Prover. An instance that never had the key, or is gone, is not asked.
+// UnloadKey implements contract.Prover. An instance that was never asked to load the key is not asked. When it returns nil the key's memory is free: a
+// process that does not give it back is ended. After an error the key is remembered, so that it can be asked for again.
 func (p *Prover) UnloadKey(ctx context.Context, id string) error {
 	p.mu.Lock()
 	k := p.keys[id]
-	delete(p.keys, id)
 	p.mu.Unlock()
 	if k == nil {
 		return nil
@@ -157,14 +174,18 @@ func (p *Prover) UnloadKey(ctx context.Context, id string) error {
 		return err
 	}
 	defer k.gate.Leave()
-	if k.in == nil {
-		return nil
+	if k.in != nil {
+		err := safely("unload key", func() error { return k.in.Client.UnloadKey(ctx, id) })
+		k.loaded = false
+		if err := k.in.takeBack(err); err != nil {
+			return err
+		}
 	}
-	err := safely("unload key", func() error { return k.in.Client.UnloadKey(ctx, id) })
-	if errs.Is(err, errs.BackendGone) {
-		return nil
-	}
-	return err
+	k.in = nil
+	p.mu.Lock()
+	delete(p.keys, id)
+	p.mu.Unlock()
+	return nil
 }
 
 // Prove implements contract.Prover: the events are held to their order, and a canceled call gives no proof.
@@ -182,7 +203,7 @@ func (p *Prover) Prove(ctx context.Context, req *contract.ProveRequest, event fu
 	if err := k.gate.Enter(ctx); err != nil {
 		return nil, err
 	}
-	if k.in != i {
+	if k.in != i || !k.loaded {
 		_, err = p.load(ctx, i, k)
 	}
 	k.gate.Leave()

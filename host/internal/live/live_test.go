@@ -168,6 +168,94 @@ func TestProveKeepsTheContract(t *testing.T) {
 	}
 }
 
+// slow is a prover that loads and unloads, and fails then.
+type slow struct {
+	prover
+	err   error
+	asked int
+}
+
+func (s *slow) LoadKey(ctx context.Context, r *contract.LoadKeyRequest) (*contract.LoadedKey, error) {
+	k, err := s.prover.LoadKey(ctx, r)
+	if s.err != nil {
+		return nil, s.err
+	}
+	return k, err
+}
+
+func (s *slow) UnloadKey(ctx context.Context, id string) error {
+	s.asked++
+	_ = s.prover.UnloadKey(ctx, id)
+	return s.err
+}
+
+// one is a source of a process that can be killed.
+type one[T any] struct{ i Instance[T] }
+
+func (o *one[T]) Get(context.Context) (*Instance[T], error) { return &o.i, nil }
+func (o *one[T]) Close(context.Context) error               { return nil }
+
+// A load that failed may have loaded the key all the same: unload asks; and a key that another load brings back is loaded again, whatever the first did.
+func TestFailedLoadIsAskedBack(t *testing.T) {
+	ctx := context.Background()
+	impl := &slow{prover: prover{events: inOrder}, err: errs.New(errs.Canceled, "load key", "too late")}
+	p := NewProver(Static[contract.Prover](impl), slab.NewPool(slab.PoolOptions{}))
+	if _, err := p.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: "k"}); !errs.Is(err, errs.Canceled) {
+		t.Fatal(err)
+	}
+	if len(impl.keys) != 1 {
+		t.Fatalf("keys %v: the test is wrong", impl.keys)
+	}
+	impl.err = nil
+	if err := p.UnloadKey(ctx, "k"); err != nil || len(impl.keys) != 0 {
+		t.Errorf("%v, left: %v", err, impl.keys)
+	}
+	if err := p.UnloadKey(ctx, "k"); err != nil || impl.asked != 1 {
+		t.Errorf("unloaded again: %v, asked %d times", err, impl.asked)
+	}
+}
+
+// Memory that a process does not give back is free when the process is gone; in this process it is not, and can be asked for again.
+func TestWhoDoesNotGiveBackIsEnded(t *testing.T) {
+	ctx := context.Background()
+	bad := errs.New(errs.Deadline, "unload key", "no answer")
+	for _, gone := range []error{nil, errs.New(errs.Internal, "kill", "does not go")} {
+		killed := 0
+		kill := func(string) error { killed++; return gone }
+		impl := &slow{}
+		p := NewProver(&one[contract.Prover]{Instance[contract.Prover]{Client: impl, Kill: kill}}, slab.NewPool(slab.PoolOptions{}))
+		if _, err := p.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		impl.err = bad
+		if err := p.UnloadKey(ctx, "k"); err != gone || killed != 1 {
+			t.Errorf("unload: %v, killed %d times", err, killed)
+		}
+		y := &synth{partitions: 1, open: map[string]bool{}, closeErr: bad}
+		s := NewSynthesizer(&one[contract.Synthesizer]{Instance[contract.Synthesizer]{Client: y, Kill: kill}}, slab.NewPool(slab.PoolOptions{}))
+		ses, err := s.Open(ctx, &contract.OpenRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(ctx, ses.ID); err != gone || killed != 2 {
+			t.Errorf("close: %v, killed %d times", err, killed)
+		}
+	}
+	impl := &slow{}
+	p := NewProver(Static[contract.Prover](impl), slab.NewPool(slab.PoolOptions{}))
+	if _, err := p.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: "k"}); err != nil {
+		t.Fatal(err)
+	}
+	impl.err = bad
+	if err := p.UnloadKey(ctx, "k"); !errs.Is(err, errs.Deadline) {
+		t.Errorf("unload: %v", err)
+	}
+	impl.err = nil
+	if err := p.UnloadKey(ctx, "k"); err != nil || impl.asked != 2 {
+		t.Errorf("unload again: %v, asked %d times", err, impl.asked)
+	}
+}
+
 type synth struct {
 	contract.Synthesizer
 	n          int

@@ -2,9 +2,11 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-zk/weir/host/internal/gate"
 	"github.com/weir-zk/weir/sdk/contract"
@@ -81,10 +83,15 @@ func (s *Synthesizer) open(ctx context.Context, i *Instance[contract.Synthesizer
 	req.CallID = contract.NewCallID()
 	var opened *contract.Session
 	if err := safely("open", func() (err error) { opened, err = i.Client.Open(ctx, &req); return err }); err != nil {
+		if opened != nil && opened.ID != "" { // a failure that left something behind
+			err = errors.Join(err, s.close(ctx, i, opened.ID))
+		}
 		return err
 	}
 	if x.opened != nil && len(opened.Partitions) != len(x.opened.Partitions) {
-		_ = safely("close", func() error { return i.Client.Close(context.WithoutCancel(ctx), opened.ID) })
+		if err := s.close(ctx, i, opened.ID); err != nil {
+			return err
+		}
 		return errs.Mismatch(errs.InvalidFile, "open again", "partitions", len(x.opened.Partitions), len(opened.Partitions)).
 			WithHint("the input files changed while the job ran")
 	}
@@ -129,11 +136,11 @@ func (s *Synthesizer) Synthesize(ctx context.Context, req *contract.SynthesizeRe
 	return out, err
 }
 
-// Close implements contract.Synthesizer. An instance that is gone is not asked.
+// Close implements contract.Synthesizer. When it returns nil the session's memory is free: a process that does not give it back is ended. After an error
+// the session is remembered, so that it can be asked for again.
 func (s *Synthesizer) Close(ctx context.Context, id string) error {
 	s.mu.Lock()
 	x := s.sessions[id]
-	delete(s.sessions, id)
 	s.mu.Unlock()
 	if x == nil {
 		return nil
@@ -142,9 +149,21 @@ func (s *Synthesizer) Close(ctx context.Context, id string) error {
 		return err
 	}
 	defer x.gate.Leave()
-	err := safely("close", func() error { return x.in.Client.Close(ctx, x.opened.ID) })
-	if errs.Is(err, errs.BackendGone) {
-		return nil
+	if err := x.in.takeBack(safely("close", func() error { return x.in.Client.Close(ctx, x.opened.ID) })); err != nil {
+		return err
 	}
-	return err
+	s.mu.Lock()
+	delete(s.sessions, id)
+	s.mu.Unlock()
+	return nil
+}
+
+// closeTimeout bounds the end of a session that was opened for nothing.
+const closeTimeout = 10 * time.Second
+
+// close ends a session that nobody else knows of, also when ctx has ended.
+func (s *Synthesizer) close(ctx context.Context, i *Instance[contract.Synthesizer], id string) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer stop()
+	return i.takeBack(safely("close", func() error { return i.Client.Close(ctx, id) }))
 }
