@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
@@ -62,7 +64,7 @@ func Serve(cfg ServeConfig) error {
 	if err != nil {
 		return errs.Wrap(err, op)
 	}
-	go watchLifeLine(line)
+	go watchLifeLine(line, filepath.Dir(os.Getenv(goplugin.EnvUnixSocketDir))) // go-plugin puts a directory into ours
 
 	stdout, err := moveStdout()
 	if err != nil {
@@ -187,14 +189,19 @@ func inherited(env string, kind uint32) (int, error) {
 }
 
 // watchLifeLine ends the process when the host is gone. It reads with a plain system call, on a thread of its own, so
-// that it depends on nothing but the kernel and a moment of the scheduler.
-func watchLifeLine(fd int) {
+// that it depends on nothing but the kernel and a moment of the scheduler. The host's socket directory, which nobody else would remove before
+// the next start, goes with it.
+func watchLifeLine(fd int, sockets string) {
 	_ = unix.SetNonblock(fd, false)
 	var b [1]byte
 	for {
 		n, err := unix.Read(fd, b[:])
 		if err == unix.EINTR || err == unix.EAGAIN || n > 0 {
 			continue
+		}
+		if isSocketDirName(filepath.Base(sockets), dirPrefix) {
+			time.AfterFunc(500*time.Millisecond, func() { os.Exit(ExitHostGone) }) // a file system that hangs must not keep us
+			_ = os.RemoveAll(sockets)
 		}
 		os.Exit(ExitHostGone)
 	}
