@@ -7,6 +7,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 	"github.com/weir-zk/weir/backend-cpu/ntt"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
@@ -37,7 +38,7 @@ func quotient(ctx context.Context, d *ntt.Domain, basis groth16.HBasis, a, b, c 
 		}
 	}
 	n := fr.NewElement(uint64(len(a)))
-	parallel(len(a), tasks, func(lo, hi int) {
+	parallel.Parts(len(a), tasks, least, func(lo, hi int) {
 		var t fr.Element
 		for i := lo; i < hi; i++ {
 			t.Mul(&c[i], &n)
@@ -70,6 +71,9 @@ func quotient(ctx context.Context, d *ntt.Domain, basis groth16.HBasis, a, b, c 
 	return factor, nil
 }
 
+// least is for how many elements a goroutine is worth its start.
+const least = 1 << 10
+
 func unsatisfied() error {
 	return errs.New(errs.Unsatisfied, "prove", "the evaluations do not belong to a satisfying witness: the quotient is no polynomial").
 		WithHint("check the witness against the circuit (weir key check --key KEY --circuit R1CS --witness WTNS); the witness may belong to another circuit")
@@ -78,7 +82,7 @@ func unsatisfied() error {
 // reverse puts a into bit-reversed order. The pair (i, j) is swapped by whoever has the smaller index.
 func reverse(a []fr.Element, tasks int) {
 	shift := 64 - bits.TrailingZeros(uint(len(a)))
-	parallel(len(a), tasks, func(lo, hi int) {
+	parallel.Parts(len(a), tasks, least, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if j := int(bits.Reverse64(uint64(i)) >> shift); i < j {
 				a[i], a[j] = a[j], a[i]
@@ -93,7 +97,7 @@ func lastOnCoset(v []fr.Element, tasks int) fr.Element {
 	w := ntt.Root(bits.TrailingZeros(uint(len(v))))
 	var mu sync.Mutex
 	var total fr.Element
-	parallel(len(v), tasks, func(lo, hi int) {
+	parallel.Parts(len(v), tasks, least, func(lo, hi int) {
 		// Horner from the end, then the power of the first
 		var sum fr.Element
 		for i := hi - 1; i >= lo; i-- {

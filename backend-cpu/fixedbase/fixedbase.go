@@ -11,9 +11,6 @@ package fixedbase
 import (
 	"context"
 	"math"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
@@ -21,6 +18,7 @@ import (
 
 	"github.com/weir-zk/weir/backend-cpu/internal/affine"
 	"github.com/weir-zk/weir/backend-cpu/internal/digits"
+	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
@@ -103,28 +101,12 @@ func newTable[P any](n, batch int, kernel func(n int) affine.Kernel[P]) table[P]
 
 // each runs f for 0 to n-1, or until ctx ends, on at most tasks goroutines, each with a worker of its own.
 func (t *table[P]) each(ctx context.Context, n, tasks int, f func(w *worker[P], i int)) error {
-	if tasks <= 0 {
-		tasks = runtime.GOMAXPROCS(0)
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(tasks, n) {
-		wg.Go(func() {
-			w := &worker[P]{
-				k: t.kernel(t.batch), work: make([]P, t.batch), idx: make([]uint32, t.batch),
-				pairs: make([]affine.Pair, t.batch), scalars: make([]digits.Recoded, t.batch),
-			}
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				f(w, i)
-			}
-		})
-	}
-	wg.Wait()
-	return ctx.Err()
+	return parallel.RunWith(ctx, n, tasks, func() *worker[P] {
+		return &worker[P]{
+			k: t.kernel(t.batch), work: make([]P, t.batch), idx: make([]uint32, t.batch),
+			pairs: make([]affine.Pair, t.batch), scalars: make([]digits.Recoded, t.batch),
+		}
+	}, f)
 }
 
 // worker is the memory of one goroutine.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-zk/weir/backend-cpu/internal/affine"
 	"github.com/weir-zk/weir/backend-cpu/internal/digits"
+	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 )
 
 // sum adds up the terms over the given points, chunk by chunk.
@@ -189,8 +190,8 @@ func (c *chunk[P, J]) sum(ctx context.Context, points []P, t terms, lo, hi int) 
 	total := c.infinity()
 	n := hi - lo
 	tasks := c.teams * c.plan.members
-	parallel(tasks, func(k int) {
-		from, to := share(n, tasks, k)
+	parallel.Each(tasks, func(k int) {
+		from, to := parallel.Share(n, tasks, k)
 		for i := from; i < to; i++ {
 			s, at := t.at(lo + i)
 			c.scalars[i], c.base[i] = c.Recode(s), at
@@ -198,7 +199,7 @@ func (c *chunk[P, J]) sum(ctx context.Context, points []P, t terms, lo, hi int) 
 	})
 	values := make([]J, c.Count)
 	var next atomic.Int64
-	parallel(c.teams, func(k int) {
+	parallel.Each(c.teams, func(k int) {
 		for ctx.Err() == nil {
 			w := int(next.Add(1)) - 1
 			if w >= c.Count {
@@ -224,7 +225,7 @@ func (t *team[P, J]) value(ctx context.Context, points []P, scalars []digits.Rec
 	clear(t.bucket)
 	var next atomic.Int64
 	var filled atomic.Bool
-	parallel(len(t.members), func(id int) {
+	parallel.Each(len(t.members), func(id int) {
 		m := &t.members[id]
 		for ctx.Err() == nil {
 			lo := (int(next.Add(1)) - 1) * t.block
@@ -327,8 +328,8 @@ func (m *member[P]) sortPiece(order []uint64) (runs int) {
 func (t *team[P, J]) reduce(ctx context.Context) J {
 	var zero P
 	length := len(t.bucket) / t.lines
-	parallel(min(len(t.members), t.lines), func(m int) {
-		lo, hi := share(t.lines, min(len(t.members), t.lines), m)
+	parallel.Each(min(len(t.members), t.lines), func(m int) {
+		lo, hi := parallel.Share(t.lines, min(len(t.members), t.lines), m)
 		n := hi - lo
 		k := t.members[m].k
 		line, addend, pairs := t.line[2*lo:2*hi], t.addend[2*lo:2*hi], t.pairs[:2*n]

@@ -17,7 +17,6 @@ package msm
 
 import (
 	"context"
-	"sync"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -85,19 +84,3 @@ type group[P, J any] interface {
 }
 
 type engine[P, J any] struct{ group[P, J] }
-
-// parallel runs f(0), ..., f(n-1), each in a goroutine, and waits.
-func parallel(n int, f func(t int)) {
-	if n == 1 {
-		f(0)
-		return
-	}
-	var wg sync.WaitGroup
-	for t := range n {
-		wg.Go(func() { f(t) })
-	}
-	wg.Wait()
-}
-
-// share returns part t of n parts of [0, size).
-func share(size, n, t int) (lo, hi int) { return size * t / n, size * (t + 1) / n }

@@ -10,6 +10,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/weir-zk/weir/backend-cpu/internal/affine"
+	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 	"github.com/weir-zk/weir/sdk/assignment"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
@@ -221,7 +222,7 @@ func (e engine[P, J]) signs(ctx context.Context, points []P, wires *Wires, w *Wi
 	tasks = min(tasks, blocks)
 	sums := make([]P, tasks)
 	var next atomic.Int64
-	parallel(tasks, func(t int) {
+	parallel.Each(tasks, func(t int) {
 		n := min(e.batch(), w.n)
 		acc := accumulator[P]{k: e.kernel(n), points: points, sums: make([]P, n), work: make([]P, n), pairs: make([]affine.Pair, n)}
 		affine.Identity(acc.pairs)

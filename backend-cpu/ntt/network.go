@@ -7,6 +7,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
@@ -80,7 +81,7 @@ func (d *Domain) scatter(ctx context.Context, a []fr.Element, tasks int, inverse
 		}
 	}
 	size := d.n >> (2 * common)
-	return run(ctx, d.n/size, tasks, func(b int) {
+	return parallel.Run(ctx, d.n/size, tasks, func(b int) {
 		d.scatterBlock(a[b*size:(b+1)*size], b, leaf, inverse, coset)
 	})
 }
@@ -128,7 +129,7 @@ func (d *Domain) gather(ctx context.Context, a []fr.Element, tasks int, inverse,
 	passes, leaf := d.levels()
 	common := shared(passes, tasks)
 	size := d.n >> (2 * common)
-	err := run(ctx, d.n/size, tasks, func(b int) {
+	err := parallel.Run(ctx, d.n/size, tasks, func(b int) {
 		d.gatherBlock(a[b*size:(b+1)*size], b, leaf, inverse, coset)
 	})
 	for p := common - 1; p >= 0 && err == nil; p-- {
@@ -180,7 +181,7 @@ func (d *Domain) pass(ctx context.Context, a []fr.Element, p, tasks int, inverse
 	step := max(tile, q*blocks/(pieces*tasks))
 	step = min(step, q)
 	each := (q + step - 1) / step
-	return run(ctx, blocks*each, tasks, func(i int) {
+	return parallel.Run(ctx, blocks*each, tasks, func(i int) {
 		b, lo := i/each, i%each*step
 		hi := min(lo+step, q)
 		f := d.factors(b, inverse)

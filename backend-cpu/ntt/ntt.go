@@ -19,12 +19,10 @@ import (
 	"context"
 	"math/big"
 	"math/bits"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
@@ -57,7 +55,7 @@ func NewDomain(log, tasks int) (*Domain, error) {
 	for b := 0; 1<<b < len(d.twiddle); b++ {
 		// T[2^b + i] = T[2^b] T[i]
 		z, lower, upper := Root(b+2), d.twiddle[:1<<b], d.twiddle[1<<b:2<<b]
-		run(context.Background(), len(lower)>>12+1, tasks, func(i int) {
+		parallel.Run(context.Background(), len(lower)>>12+1, tasks, func(i int) {
 			lo := i << 12
 			mulVec(upper[lo:min(lo+1<<12, len(upper))], lower[lo:min(lo+1<<12, len(lower))], &z)
 		})
@@ -129,32 +127,4 @@ func BitReverse[T any](a []T) {
 			a[i], a[j] = a[j], a[i]
 		}
 	}
-}
-
-// run calls f(0) to f(n-1) on at most tasks goroutines and stops early when ctx ends.
-func run(ctx context.Context, n, tasks int, f func(i int)) error {
-	if tasks <= 0 {
-		tasks = runtime.GOMAXPROCS(0)
-	}
-	if tasks = min(tasks, n); tasks == 1 {
-		for i := 0; i < n && ctx.Err() == nil; i++ {
-			f(i)
-		}
-		return ctx.Err()
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range tasks {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				f(i)
-			}
-		})
-	}
-	wg.Wait()
-	return ctx.Err()
 }

@@ -1,11 +1,10 @@
 package setup
 
 import (
-	"sync"
-
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
 
+	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 	"github.com/weir-zk/weir/sdk/groth16"
 	"github.com/weir-zk/weir/sdk/r1cs"
 )
@@ -40,7 +39,7 @@ func (m *maker) basis(out []fr.Element, lo int, shift, w *fr.Element, n int) {
 	inverse.SetUint64(uint64(n))
 	inverse.Inverse(&inverse)
 	factor.Mul(&factor, &inverse)
-	m.parts(len(out), func(from, to int) {
+	parallel.Parts(len(out), m.tasks, batch, func(from, to int) {
 		x := power(w, uint64(lo+from))
 		x.Mul(&x, shift)
 		var numerators, prefix [batch]fr.Element
@@ -97,33 +96,28 @@ func (m *maker) position(row int) int {
 // beside the products, and nobody shares an element.
 func (m *maker) addColumn(mat *r1cs.Matrix, out []fr.Element) error {
 	const rowsBetweenLooks = 1 << 14
-	tasks := max(1, min(m.tasks, len(out)/batch))
-	var wg sync.WaitGroup
-	for t := range tasks {
-		lo, hi := uint32(len(out)*t/tasks), uint32(len(out)*(t+1)/tasks)
-		wg.Go(func() {
-			var x fr.Element
-			for i := range mat.Rows() {
-				if i%rowsBetweenLooks == 0 && m.ctx.Err() != nil {
-					return
+	parallel.Parts(len(out), m.tasks, batch, func(from, to int) {
+		lo, hi := uint32(from), uint32(to)
+		var x fr.Element
+		for i := range mat.Rows() {
+			if i%rowsBetweenLooks == 0 && m.ctx.Err() != nil {
+				return
+			}
+			wire, coeff := mat.Row(i)
+			value := &m.values[m.position(i)]
+			for k, w := range wire {
+				if w < lo || w >= hi {
+					continue
 				}
-				wire, coeff := mat.Row(i)
-				value := &m.values[m.position(i)]
-				for k, w := range wire {
-					if w < lo || w >= hi {
-						continue
-					}
-					if c := &m.sys.Coeffs[coeff[k]]; c.IsOne() {
-						out[w].Add(&out[w], value)
-					} else {
-						x.Mul(c, value)
-						out[w].Add(&out[w], &x)
-					}
+				if c := &m.sys.Coeffs[coeff[k]]; c.IsOne() {
+					out[w].Add(&out[w], value)
+				} else {
+					x.Mul(c, value)
+					out[w].Add(&out[w], &x)
 				}
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	return m.ctx.Err()
 }
 
@@ -140,23 +134,9 @@ func (m *maker) finite(x []fr.Element) groth16.Bitmap {
 
 // each runs f(0) to f(n-1).
 func (m *maker) each(n int, f func(i int)) {
-	m.parts(n, func(lo, hi int) {
+	parallel.Parts(n, m.tasks, batch, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			f(i)
 		}
 	})
-}
-
-// parts cuts [0, n) for the goroutines.
-func (m *maker) parts(n int, f func(lo, hi int)) {
-	tasks := max(1, min(m.tasks, n/batch))
-	if tasks == 1 {
-		f(0, n)
-		return
-	}
-	var wg sync.WaitGroup
-	for t := range tasks {
-		wg.Go(func() { f(n*t/tasks, n*(t+1)/tasks) })
-	}
-	wg.Wait()
 }
