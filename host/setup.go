@@ -5,10 +5,13 @@ import (
 	"errors"
 	"os"
 
+	"github.com/weir-zk/weir/backend-cpu/fixedbase"
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/internal/atomicfile"
 	"github.com/weir-zk/weir/sdk/contract"
+	"github.com/weir-zk/weir/sdk/encoding/iden3"
 	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
 	"github.com/weir-zk/weir/sdk/slab"
 )
 
@@ -55,9 +58,10 @@ func (e *Engine) setup(ctx context.Context, job *SetupJob) (_ *SetupResult, err 
 	}
 	defer func() { err = errors.Join(err, e.pool.RemoveFile(handle)) }()
 
-	// The circuit in rows and in columns, and a few field elements a row and wire: about three times the file.
 	req := ledger.Request{Owner: "setup of " + job.Circuit, Order: e.nextOrder() << 24}
-	req.Need[ledger.Setup] = min(3*in.list[0].Size+64<<20, e.ledger.Budget())
+	if req.Need[ledger.Setup], err = e.planSetup(in.list[0]); err != nil {
+		return nil, errs.InFile(err, job.Circuit)
+	}
 	g, err := e.ledger.Acquire(ctx, req)
 	if err != nil {
 		return nil, err
@@ -82,6 +86,33 @@ func (e *Engine) setup(ctx context.Context, job *SetupJob) (_ *SetupResult, err 
 	}
 	return &SetupResult{Shape: made.Shape, Bytes: st.Size(), Elapsed: e.cfg.Clock.Now().Sub(begin), Peak: e.Report()}, nil
 }
+
+// planSetup reads the header of a circuit, by pread, and says what a set-up of it takes.
+func (e *Engine) planSetup(circuit contract.Input) (int64, error) {
+	v, err := e.pool.File(circuit.Handle)
+	if err != nil {
+		return 0, err
+	}
+	f, err := iden3.OpenR1CS(v, circuit.Size)
+	if err != nil {
+		return 0, err
+	}
+	return setupBytes(f.Header(), circuit.Size, e.cfg.Threads), nil
+}
+
+// setupBytes is the working memory of a set-up as backend-cpu/setup documents it, and that of the circuit it reads. Only the number of distinct coefficients
+// is not in the header: setupMargin has room for some 200,000, and for the parts of points under way.
+func setupBytes(h iden3.R1CSHeader, size int64, threads int) int64 {
+	rows, wires := int64(h.NbConstraints), int64(h.NbWires)
+	domain := int64(1) << groth16.DomainFor(h.NbConstraints, h.NbPublic())
+	// In the file a row has three counts of 4 bytes, a term 36 bytes; in memory three offsets and twice 4 bytes.
+	circuit := 12*(rows+1) + 8*max(0, size-12*rows)/36
+	vectors := 32*domain + 64*wires + wires/4 // and two bitmaps
+	tables := fixedbase.BytesG1(int(3*wires+domain)+h.NbPublic()+4) + fixedbase.BytesG2(int(wires)+3)
+	return circuit + vectors + tables + setupMargin + int64(threads)*(300<<10)
+}
+
+const setupMargin = 24 << 20
 
 // keyMaker finds a backend that makes keys.
 func (e *Engine) keyMaker(ctx context.Context, name string) (*backend, error) {
