@@ -20,95 +20,167 @@ type Digest struct {
 	ABC [32]byte // zero where the system has no C
 }
 
-// Digest computes both digests. One pass.
+// Digest computes both digests in one pass. A second goroutine hashes AB.
 func (s *System) Digest() Digest {
-	ab, abc := sha256.New(), sha256.New()
-	ab.Write([]byte("WEIR-R1CS-AB-1\n"))
+	l := s.newLines()
+	ab := startHash("WEIR-R1CS-AB-1\n")
+	abc := sha256.New()
 	abc.Write([]byte("WEIR-R1CS-1\n"))
-	var wab, wabc = lineWriter{h: ab}, lineWriter{h: abc}
-	var scratch []term
+	short := ab.buffer()
+	var long []byte
 	for i := range s.NbConstraints() {
-		for _, m := range []*Matrix{&s.A, &s.B} {
-			scratch = s.canonical(m, i, scratch[:0])
-			wab.row(s, scratch)
-			if s.HasC {
-				wabc.row(s, scratch)
-			}
+		from := len(long)
+		long = l.row(long, &s.A, i)
+		long = l.row(long, &s.B, i)
+		if short = append(short, long[from:]...); len(short) >= hashPiece {
+			short = ab.write(short)
 		}
-		if s.HasC {
-			scratch = s.canonical(&s.C, i, scratch[:0])
-			wabc.row(s, scratch)
+		if !s.HasC {
+			long = long[:0]
+			continue
+		}
+		if long = l.row(long, &s.C, i); len(long) >= hashPiece {
+			long = flush(abc, long)
 		}
 	}
 	var d Digest
-	wab.end(s)
-	ab.Sum(d.AB[:0])
+	d.AB = ab.sum(l.end(short))
 	if s.HasC {
-		wabc.end(s)
+		flush(abc, l.end(long))
 		abc.Sum(d.ABC[:0])
 	}
 	return d
 }
 
-type term struct {
-	wire uint32
-	c    fr.Element
+// hashPiece is how many bytes are hashed at once.
+const hashPiece = 1 << 15
+
+// background is a hash in a goroutine of its own.
+type background struct {
+	full, free chan []byte
+	done       chan [32]byte
 }
 
-// canonical sorts a row by wire, sums repeated wires and drops zeros.
-func (s *System) canonical(m *Matrix, row int, out []term) []term {
+func startHash(head string) *background {
+	b := &background{make(chan []byte), make(chan []byte, 2), make(chan [32]byte)}
+	for range cap(b.free) {
+		b.free <- make([]byte, 0, 2*hashPiece)
+	}
+	go func() {
+		h := sha256.New()
+		h.Write([]byte(head))
+		for p := range b.full {
+			h.Write(p)
+			b.free <- p[:0]
+		}
+		b.done <- [32]byte(h.Sum(nil))
+	}()
+	return b
+}
+
+// buffer is an empty one to fill.
+func (b *background) buffer() []byte { return <-b.free }
+
+// write hashes p and returns the next buffer.
+func (b *background) write(p []byte) []byte {
+	b.full <- p
+	return b.buffer()
+}
+
+// sum hashes the last piece and returns the digest.
+func (b *background) sum(last []byte) [32]byte {
+	b.full <- last
+	close(b.full)
+	return <-b.done
+}
+
+// maxTexts bounds the coefficients whose bytes are kept ready: 2 MiB.
+const maxTexts = 1 << 16
+
+// lines writes rows as digests cover them.
+type lines struct {
+	s     *System
+	texts [][fr.Bytes]byte // of the first coefficients of the dictionary
+	keys  []uint64
+}
+
+func (s *System) newLines() *lines {
+	l := &lines{s: s, texts: make([][fr.Bytes]byte, min(len(s.Coeffs), maxTexts))}
+	for i := range l.texts {
+		fr.LittleEndian.PutElement(&l.texts[i], s.Coeffs[i])
+	}
+	return l
+}
+
+// row appends one matrix' row.
+func (l *lines) row(out []byte, m *Matrix, i int) []byte {
+	l.keys = m.sorted(l.keys, i)
+	head := len(out)
+	out = append(out, 0, 0, 0, 0)
+	count := uint32(0)
+	for keys := l.keys; len(keys) > 0; {
+		var sum fr.Element
+		n, c := l.s.first(keys, &sum)
+		if !c.IsZero() {
+			idx, kind := uint32(keys[0]>>32), byte(0)
+			if int(idx) > l.s.NbPublic {
+				idx, kind = idx-uint32(l.s.NbPublic)-1, 1
+			}
+			out = append(out, kind)
+			out = binary.LittleEndian.AppendUint32(out, idx)
+			if k := uint32(keys[0]); n == 1 && int(k) < len(l.texts) {
+				out = append(out, l.texts[k][:]...)
+			} else {
+				var b [fr.Bytes]byte
+				fr.LittleEndian.PutElement(&b, *c)
+				out = append(out, b[:]...)
+			}
+			count++
+		}
+		keys = keys[n:]
+	}
+	binary.LittleEndian.PutUint32(out[head:], count)
+	return out
+}
+
+func flush(h hash.Hash, b []byte) []byte {
+	h.Write(b)
+	return b[:0]
+}
+
+func (l *lines) end(out []byte) []byte {
+	out = append(out, "END\n"...)
+	for _, x := range []int{l.s.NbConstraints(), l.s.NbPublic + 1, l.s.NbWires - l.s.NbPublic - 1} {
+		out = binary.LittleEndian.AppendUint64(out, uint64(x))
+	}
+	return out
+}
+
+// sorted returns the terms of a row in ascending order of their wires, each as the wire (high half) and the index of its coefficient, in the memory of keys.
+func (m *Matrix) sorted(keys []uint64, row int) []uint64 {
+	keys = keys[:0]
 	wire, coeff := m.Row(row)
-	for k := range wire {
-		out = append(out, term{wire[k], s.Coeffs[coeff[k]]})
+	last, rising := uint64(0), true
+	for k, w := range wire {
+		key := uint64(w)<<32 | uint64(coeff[k])
+		rising = rising && key >= last
+		last = key
+		keys = append(keys, key)
 	}
-	slices.SortStableFunc(out, func(a, b term) int { return int(int64(a.wire) - int64(b.wire)) })
-	n := 0
-	for i := 0; i < len(out); {
-		t := out[i]
-		for i++; i < len(out) && out[i].wire == t.wire; i++ {
-			t.c.Add(&t.c, &out[i].c)
+	if !rising {
+		slices.Sort(keys)
+	}
+	return keys
+}
+
+// first is the coefficient of the first wire of a row's sorted terms, and the number of these: those that name the same wire are summed into sum.
+func (s *System) first(keys []uint64, sum *fr.Element) (n int, c *fr.Element) {
+	n, c = 1, &s.Coeffs[uint32(keys[0])]
+	for ; n < len(keys) && keys[n]>>32 == keys[0]>>32; n++ {
+		if n == 1 {
+			*sum, c = *c, sum
 		}
-		if !t.c.IsZero() {
-			out[n] = t
-			n++
-		}
+		sum.Add(sum, &s.Coeffs[uint32(keys[n])])
 	}
-	return out[:n]
-}
-
-// lineWriter gathers bytes, since a hash call a term would cost more than the hash.
-type lineWriter struct {
-	h   hash.Hash
-	buf []byte
-}
-
-func (w *lineWriter) row(s *System, terms []term) {
-	w.buf = binary.LittleEndian.AppendUint32(w.buf, uint32(len(terms)))
-	for i := range terms {
-		idx, kind := terms[i].wire, byte(0)
-		if int(idx) > s.NbPublic {
-			idx, kind = idx-uint32(s.NbPublic)-1, 1
-		}
-		w.buf = append(w.buf, kind)
-		w.buf = binary.LittleEndian.AppendUint32(w.buf, idx)
-		var b [32]byte
-		fr.LittleEndian.PutElement(&b, terms[i].c)
-		w.buf = append(w.buf, b[:]...)
-	}
-	if len(w.buf) > 1<<15 {
-		w.flush()
-	}
-}
-
-func (w *lineWriter) flush() {
-	w.h.Write(w.buf)
-	w.buf = w.buf[:0]
-}
-
-func (w *lineWriter) end(s *System) {
-	w.buf = append(w.buf, "END\n"...)
-	for _, x := range []int{s.NbConstraints(), s.NbPublic + 1, s.NbWires - s.NbPublic - 1} {
-		w.buf = binary.LittleEndian.AppendUint64(w.buf, uint64(x))
-	}
-	w.flush()
+	return n, c
 }

@@ -106,13 +106,18 @@ const fewTerms = 32
 
 func (s *System) density(m *Matrix) groth16.Bitmap {
 	bm := groth16.NewBitmap(s.NbWires)
-	var scratch []term
+	var keys []uint64
 	for i := range m.Rows() {
 		wire, coeff := m.Row(i)
 		if len(wire) > fewTerms {
-			scratch = s.canonical(m, i, scratch[:0])
-			for _, t := range scratch {
-				bm.Set(int(t.wire))
+			keys = m.sorted(keys, i)
+			for rest := keys; len(rest) > 0; {
+				var sum fr.Element
+				n, c := s.first(rest, &sum)
+				if !c.IsZero() {
+					bm.Set(int(rest[0] >> 32))
+				}
+				rest = rest[n:]
 			}
 			continue
 		}

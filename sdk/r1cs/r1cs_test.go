@@ -199,6 +199,40 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// Many pieces are hashed, and more coefficients occur than are kept as bytes.
+func TestDigestOfLongSystem(t *testing.T) {
+	for _, hasC := range []bool{false, true} {
+		b := NewBuilder(1000, 3, hasC, 0, 0)
+		x := elem(3)
+		for i := range 3000 {
+			for k := range 30 {
+				if k%3 == MatrixC && !hasC {
+					continue
+				}
+				x.Mul(&x, &x)
+				b.Term(k%3, uint32(i*7+k*k)%1000, b.Coeff(&x))
+			}
+			if err := b.EndRow(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := b.System()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hasC && len(s.Coeffs) <= maxTexts {
+			t.Fatalf("%d coefficients", len(s.Coeffs))
+		}
+		want := Digest{AB: digestNaive(s, "WEIR-R1CS-AB-1\n", &s.A, &s.B)}
+		if hasC {
+			want.ABC = digestNaive(s, "WEIR-R1CS-1\n", &s.A, &s.B, &s.C)
+		}
+		if got := s.Digest(); got != want {
+			t.Errorf("%x, want %x", got, want)
+		}
+	}
+}
+
 // What must change a digest changes it, what must not does not.
 func TestDigestDistinguishes(t *testing.T) {
 	build := func(edit func(b *Builder)) Digest {
@@ -402,5 +436,30 @@ func TestBuilder(t *testing.T) {
 				t.Errorf("%d rows, %d public: 2^%d, want %d", rows, public, s.LogDomain(), n)
 			}
 		}
+	}
+}
+
+// Rows as a circuit over bits has them: a few terms in ascending order, coefficients of small size.
+func BenchmarkDigest(b *testing.B) {
+	const rows = 1 << 16
+	m := NewBuilder(rows, 1, true, rows, 0)
+	for i := range rows {
+		for k, terms := range []int{3, 2, 6} {
+			for j := range terms {
+				c := elem(1 << (j * k))
+				m.Term(k, uint32(i/2+j*1000)%rows, m.Coeff(&c))
+			}
+		}
+		if err := m.EndRow(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s, err := m.System()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for range b.N {
+		s.Digest()
 	}
 }
