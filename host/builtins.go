@@ -34,15 +34,22 @@ func builtins() []builtin {
 				return cpu.New(r, cpu.Options{Version: Version, ReleaseKeyPages: true, AllowInsecureTestRandomness: os.Getenv(testRandomnessEnv) == "1"})
 			})
 		}},
-		{name: "circom", kind: "synthesizer", about: "circuits written in circom", serve: func() error {
-			return serveSynthesizer("circom", func(r slab.Resolver) contract.Synthesizer {
+		{name: defaultKind, kind: "synthesizer", about: "circuits written in circom", serve: func() error {
+			return serveSynthesizer(defaultKind, func(r slab.Resolver) contract.Synthesizer {
 				return circom.New(r, circom.Options{CacheBytes: circomCache})
 			})
 		}},
 	}
 }
 
-// Version is weir's, as built-in plugins report it. The build sets it (-ldflags -X).
+// defaultKind is the kind of a request that names none, as the built-in synthesizer calls it, and checkOption the option by which a synthesizer is told
+// whether to check witnesses.
+const (
+	defaultKind = "circom"
+	checkOption = circom.OptionCheck
+)
+
+// Version is weir's, as built-in plugins report it. The program that serves them sets it before it does.
 var Version = "dev"
 
 // circomCache is what the circom plugin may keep of circuits that no job uses: part of the margin that a memory budget leaves to processes.

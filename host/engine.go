@@ -93,9 +93,6 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	return e, nil
 }
 
-// Config is the configuration in force, defaults filled in.
-func (e *Engine) Config() Config { return e.cfg }
-
 // threads of one synthesis of a job with so many partitions: those that run at once share them.
 func (e *Engine) threads(partitions int) int {
 	return max(1, e.cfg.Threads/min(partitions, e.cfg.PartitionWorkers))

@@ -28,6 +28,7 @@ type fakeSynth struct {
 	last     int
 	tries    map[string]int
 	opens    int
+	options  map[string]string // of the last opening
 }
 
 type fakeSession struct {
@@ -75,6 +76,7 @@ func (s *fakeSynth) Open(ctx context.Context, req *contract.OpenRequest) (*contr
 	defer s.mu.Unlock()
 	s.last++
 	s.opens++
+	s.options = req.Options
 	out.ID = fmt.Sprint("ses", s.last)
 	s.sessions[out.ID] = ses
 	return out, nil

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/weir-zk/weir/sdk/contract"
@@ -126,6 +128,11 @@ func openJob(pool *slab.Pool, job *Job) (*inputs, error) {
 		return bad("key", "a path", "nothing")
 	case len(job.ID) > 256:
 		return bad("id", "at most 256 bytes", len(job.ID))
+	case job.Check > CheckOff:
+		return bad("check", "auto, on or off", job.Check)
+	}
+	if v, ok := job.Options[checkOption]; ok {
+		return bad("options", "no "+checkOption+": the job has a field for it", v)
 	}
 	in := newInputs(pool)
 	fail := func(err error) (*inputs, error) {
@@ -158,6 +165,9 @@ func openJob(pool *slab.Pool, job *Job) (*inputs, error) {
 // content is a digest of all that decides a job's answer: the files by identity, and the options.
 func (in *inputs) content(job *Job, key fileID) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %v %v %q %v %v\n", job.Kind, job.Backend, key, in.sum, fmt.Sprint(job.Options), job.CheckWitness, job.InsecureTestRandomness)
+	fmt.Fprintf(h, "%q %q %v %v %v %v\n", job.Kind, job.Backend, key, in.sum, job.Check, job.InsecureTestRandomness)
+	for _, k := range slices.Sorted(maps.Keys(job.Options)) {
+		fmt.Fprintf(h, "%q %q\n", k, job.Options[k])
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }

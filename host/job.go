@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -44,13 +45,38 @@ type Job struct {
 	Symbols string
 	// Partitions has at least one element.
 	Partitions []Partition
-	// Options go to the synthesizer.
+	// Options go to the synthesizer. What Check says is not among them.
 	Options map[string]string
-	// CheckWitness refuses a witness that violates a constraint before anything is proved (errs.Unsatisfied names the first one). Without it
-	// such a witness is noticed when its proof does not verify. Needs C rows: a .r1cs, or a key that has them.
-	CheckWitness bool
+	// Check says whether a witness that violates a constraint is refused before anything is proved (errs.Unsatisfied names the first one). A bad witness
+	// that is not checked is noticed when its proof does not verify.
+	Check Check
 	// InsecureTestRandomness fixes r and s of every proof of the job. Refused unless Config.TestRandomness.
 	InsecureTestRandomness *groth16.Randomness
+}
+
+// Check says whether witnesses are checked against the constraints.
+type Check uint8
+
+const (
+	// CheckAuto checks where the C rows are at hand: a .r1cs, or a key that has them.
+	CheckAuto Check = iota
+	// CheckOn checks, and refuses a job where they are not.
+	CheckOn
+	// CheckOff does not check.
+	CheckOff
+)
+
+// String is the value of the synthesizer's option.
+func (c Check) String() string {
+	switch c {
+	case CheckAuto:
+		return "auto"
+	case CheckOn:
+		return "on"
+	case CheckOff:
+		return "off"
+	}
+	return fmt.Sprintf("check(%d)", uint8(c))
 }
 
 // Partition is where one witness comes from: a file (.wtns), or a program (.wasm) and its inputs (.json).
@@ -67,9 +93,10 @@ type Result struct {
 	Public     [][]fr.Element    // public inputs of each, the one not counted
 	Partitions []PartitionReport // what happened to each
 	Key        groth16.Shape     // of the proving key
-	Insecure   bool              // the key was made by a development set-up, or randomness was fixed
-	Elapsed    time.Duration     // from Prove to the answer
-	Peak       Report            // of the engine, since its start
+	VK         *groth16.VerifyingKey
+	Insecure   bool          // the key was made by a development set-up, or randomness was fixed
+	Elapsed    time.Duration // from Prove to the answer
+	Peak       Report        // of the engine, since its start
 }
 
 // PartitionReport tells where the time of a partition went. The times are those of the attempt that succeeded, but for Total.

@@ -119,7 +119,7 @@ func TestFixtures(t *testing.T) {
 			for _, key := range all {
 				dir := filepath.Dir(key)
 				t.Run(filepath.Base(dir), func(t *testing.T) {
-					job := &host.Job{Key: key, Circuit: exists(dir + "/circuit.r1cs"), Symbols: exists(dir + "/circuit.sym"), CheckWitness: exists(dir+"/circuit.r1cs") != ""}
+					job := &host.Job{Key: key, Circuit: exists(dir + "/circuit.r1cs"), Symbols: exists(dir + "/circuit.sym"), Check: checkIf(exists(dir+"/circuit.r1cs") != "")}
 					if w := exists(dir + "/witness.wtns"); w != "" {
 						job.Partitions = append(job.Partitions, host.Partition{Witness: w})
 					}
@@ -138,6 +138,13 @@ func TestFixtures(t *testing.T) {
 			}
 		})
 	}
+}
+
+func checkIf(on bool) host.Check {
+	if on {
+		return host.CheckOn
+	}
+	return host.CheckAuto
 }
 
 func exists(path string) string {
@@ -350,8 +357,9 @@ func TestUnsatisfiedWitness(t *testing.T) {
 		job  host.Job
 		word string
 	}{
-		{host.Job{Circuit: r1cs, CheckWitness: true}, "constraint"},
-		{host.Job{Circuit: r1cs, Options: map[string]string{"check": "off"}}, "satisfying"}, // the backend's quotient has a remainder
+		{host.Job{Circuit: r1cs, Check: host.CheckOn}, "constraint"},
+		{host.Job{}, "constraint"},                                    // the key has C rows
+		{host.Job{Circuit: r1cs, Check: host.CheckOff}, "satisfying"}, // the backend's quotient has a remainder
 	} {
 		tc.job.Key, tc.job.Partitions = key, []host.Partition{{Witness: wtns}}
 		r, err := e.Prove(context.Background(), &tc.job)

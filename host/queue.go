@@ -43,7 +43,7 @@ func (w *laneWaiter) before(o *laneWaiter) bool {
 
 func newLaneQueue(lanes, room int) *laneQueue { return &laneQueue{lanes: lanes, room: room} }
 
-// enter puts a partition into the queue. The answer's wait returns when it has a lane, which leave gives back.
+// enter puts a partition into the queue. wait returns when it has a lane, which free gives back.
 func (q *laneQueue) enter(p ledger.Priority, front bool, order uint64) (*laneWaiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +87,7 @@ func (q *laneQueue) wait(ctx context.Context, w *laneWaiter) error {
 	return errs.Wrap(ctx.Err(), "wait for a lane")
 }
 
-// free gives a lane back.
+// free gives back the lane that wait returned with.
 func (q *laneQueue) free() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

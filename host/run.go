@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -83,6 +84,9 @@ func (r *run) execute(ctx context.Context) {
 func (r *run) copyResult() *Result {
 	c := *r.result
 	c.Proofs, c.Partitions = slices.Clone(c.Proofs), slices.Clone(c.Partitions)
+	vk := *c.VK
+	vk.IC = slices.Clone(vk.IC)
+	c.VK = &vk
 	c.Public = slices.Clone(c.Public)
 	for i := range c.Public {
 		c.Public[i] = slices.Clone(c.Public[i])
@@ -111,7 +115,7 @@ func (r *run) prove(ctx context.Context) (*Result, error) {
 	}
 	kind := r.job.Kind
 	if kind == "" {
-		kind = "circom"
+		kind = defaultKind
 	}
 	if r.candidates, err = r.e.candidates(&r.job); err != nil {
 		return nil, err
@@ -128,7 +132,7 @@ func (r *run) prove(ctx context.Context) (*Result, error) {
 	// Every partition on a goroutine of its own; the ledger decides who may go. The first failure ends the others.
 	pctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out := &Result{JobID: r.id, Key: r.key.Shape, Insecure: r.key.Shape.Insecure || r.job.InsecureTestRandomness != nil,
+	out := &Result{JobID: r.id, Key: r.key.Shape, VK: r.key.VK, Insecure: r.key.Shape.Insecure || r.job.InsecureTestRandomness != nil,
 		Proofs: make([]groth16.Proof, len(parts)), Public: make([][]fr.Element, len(parts)), Partitions: make([]PartitionReport, len(parts))}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -206,15 +210,14 @@ func (r *run) open(ctx context.Context, kind string) (*session, error) {
 // age orders partitions: by job, then by index.
 func (r *run) age(partition int) uint64 { return r.order<<24 | uint64(partition) }
 
-// options adds what the job's own fields say to the synthesizer's options.
+// options adds what the job's own fields say to the synthesizer's options. CheckAuto is what every synthesizer does by itself: it is not sent, so that one
+// which cannot check need not know the option.
 func (r *run) options() map[string]string {
-	if !r.job.CheckWitness {
+	if r.job.Check == CheckAuto {
 		return r.job.Options
 	}
-	o := map[string]string{"check": "on"}
-	for k, v := range r.job.Options {
-		o[k] = v
-	}
+	o := map[string]string{checkOption: r.job.Check.String()}
+	maps.Copy(o, r.job.Options) // openJob has refused one that is here
 	return o
 }
 

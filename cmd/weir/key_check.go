@@ -56,7 +56,7 @@ func keyCheck(ctx context.Context, s *session) error {
 	proved := false
 	var result *host.Result
 	if w := s.c.String("witness"); w != "" {
-		job := &host.Job{Key: path, Circuit: circuit, Partitions: []host.Partition{{Witness: w}}, CheckWitness: sys.HasC}
+		job := &host.Job{Key: path, Circuit: circuit, Partitions: []host.Partition{{Witness: w}}}
 		err := s.withEngine(ctx, nil, nil, func(e *host.Engine) (err error) {
 			result, err = e.Prove(ctx, job)
 			return err

@@ -14,7 +14,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/weir-zk/weir/host"
-	"github.com/weir-zk/weir/plugins/circom"
 	"github.com/weir-zk/weir/sdk/encoding/bellman"
 	"github.com/weir-zk/weir/sdk/encoding/eip2537"
 	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
@@ -85,10 +84,11 @@ func prove(ctx context.Context, s *session) error {
 	if err := out.check(inputs...); err != nil {
 		return err
 	}
-	// The front-end checks where C rows are at hand; it is told only what the user wants otherwise.
-	job.CheckWitness = s.c.Bool("check")
-	if !s.cfg.CheckWitness {
-		job.Options = map[string]string{circom.OptionCheck: "off"}
+	switch { // witnesses are checked where C rows are at hand, unless the user wants otherwise
+	case s.c.Bool("check"):
+		job.Check = host.CheckOn
+	case !s.cfg.CheckWitness:
+		job.Check = host.CheckOff
 	}
 	if job.InsecureTestRandomness != nil {
 		s.warn("--insecure-test-randomness: r and s are fixed, and the proofs give the witness away. For tests only.")
@@ -112,7 +112,7 @@ func prove(ctx context.Context, s *session) error {
 		return err
 	}
 
-	write := proofWriter(s, job, result)
+	write := proofWriter(s, result)
 	out.set("proof", write)
 	out.set("public", func(w io.Writer) error { return writePublic(w, result.Public, enc) })
 	if err := out.commit(); err != nil {
@@ -251,7 +251,7 @@ func proveOutputs(s *session) (out *outputs, made string, err error) {
 	return out, made, out.add("public", public)
 }
 
-func proofWriter(s *session, job *host.Job, result *host.Result) func(io.Writer) error {
+func proofWriter(s *session, result *host.Result) func(io.Writer) error {
 	switch s.c.String("format") {
 	case "bellman":
 		return func(w io.Writer) error {
@@ -260,11 +260,7 @@ func proofWriter(s *session, job *host.Job, result *host.Result) func(io.Writer)
 		}
 	case "eip2537":
 		return func(w io.Writer) error {
-			vk, err := readVerifyingKey(job.Key)
-			if err != nil {
-				return err
-			}
-			return eip2537.WriteProof(w, vk, &result.Proofs[0], result.Public[0])
+			return eip2537.WriteProof(w, result.VK, &result.Proofs[0], result.Public[0])
 		}
 	}
 	return func(w io.Writer) error {
