@@ -251,13 +251,11 @@ func (p *partition) again(h *holding, attempt int, err error) error {
 // unsatisfied is the end of a partition whose proofs do not verify, whoever makes them.
 func (p *partition) unsatisfied(b *backend, wrong *wrongProof) error {
 	err := &errs.Error{Class: errs.InvalidProof, Op: "check proof", Where: "backend " + b.name, Err: wrong.cause}
-	switch p.run.job.Check {
-	case CheckOn:
+	job := &p.run.job
+	if job.Check == CheckOn || job.Check == CheckAuto && (job.Circuit != "" || p.run.key.Shape.HasC) {
 		err.Hint = "the witness satisfies the circuit: the key belongs to another circuit, or the device is faulty"
-	case CheckOff:
-		err.Hint = "most likely the witness does not satisfy the circuit, or the key belongs to another one: ask for a check of the witness"
-	default:
-		err.Hint = "the key belongs to another circuit, or the witness does not satisfy this one and could not be checked: name the constraint system and ask for a check"
+	} else {
+		err.Hint = "most likely the witness does not satisfy the circuit, or the key belongs to another one: name the constraint system and ask for a check of the witness"
 	}
 	return err
 }
