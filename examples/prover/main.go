@@ -3,7 +3,7 @@
 //
 // A configuration names it so (the checksum is that of the built executable):
 //
-//	[[backend]]
+//	[[backends]]
 //	name = "example"
 //	command = "/usr/local/lib/weir/weir-prover"
 //	checksum = "..."

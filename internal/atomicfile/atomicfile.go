@@ -28,7 +28,11 @@ func Create(path string, mode os.FileMode) (*File, error) {
 	}
 	// A device or pipe (/dev/stdout, /dev/null) is written in place: renaming over it would replace the device.
 	if err == nil && !st.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		// Without O_NONBLOCK the opening of a pipe that nobody reads would wait for ever, deaf to cancellation.
+		f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, syscall.ENXIO) {
+			return nil, errs.Mismatch(errs.InvalidArgument, "write", "", "a file, or a pipe that somebody reads", "a pipe without a reader").WithPath(path)
+		}
 		if err != nil {
 			return nil, classify(err, path)
 		}

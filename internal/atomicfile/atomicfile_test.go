@@ -116,3 +116,26 @@ func TestDevice(t *testing.T) {
 		t.Fatalf("%v, %v", st.Mode(), err)
 	}
 }
+
+// A pipe that nobody reads is refused at once; one that is read gets the bytes.
+func TestPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, []byte("x"), 0); !errs.Is(err, errs.InvalidArgument) {
+		t.Fatalf("no reader: %v", err)
+	}
+	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := Write(path, []byte("through"), 0); err != nil {
+		t.Fatal(err)
+	}
+	var b [16]byte
+	if n, err := r.Read(b[:]); err != nil || string(b[:n]) != "through" {
+		t.Fatalf("%q, %v", b[:n], err)
+	}
+}

@@ -123,6 +123,31 @@ func (c *caller) reap() {
 	<-c.opts.Gone
 }
 
+// maxBytes bounds every size a plugin reports: 64 TiB, more than any machine has and far from where sums overflow.
+const maxBytes = 1 << 46
+
+// sane reports sizes that can be.
+func sane(sizes ...int64) bool {
+	for _, n := range sizes {
+		if n < 0 || n > maxBytes {
+			return false
+		}
+	}
+	return true
+}
+
+// quick is for calls that are answered at once: a plugin that does not is ended.
+func (c *caller) quick(ctx context.Context, rpc func(ctx context.Context) error) error {
+	inner, stop := context.WithTimeout(ctx, c.timeout())
+	defer stop()
+	err := rpc(inner)
+	if err != nil && inner.Err() != nil && ctx.Err() == nil {
+		c.reap()
+		return &errs.Error{Class: errs.BackendGone, Op: "call", Found: "no answer within " + c.timeout().String(), Retryable: true}
+	}
+	return errs.FromStatus(err)
+}
+
 // NewCallID is an id that no other call has.
 func NewCallID() string {
 	var b [16]byte
@@ -153,9 +178,13 @@ type synthesizerClient struct {
 }
 
 func (s *synthesizerClient) Describe(ctx context.Context) (*SynthesizerInfo, error) {
-	r, err := s.rpc.Describe(ctx, &pb.DescribeSynthesizerRequest{})
+	var r *pb.SynthesizerInfo
+	err := s.quick(ctx, func(ctx context.Context) (err error) {
+		r, err = s.rpc.Describe(ctx, &pb.DescribeSynthesizerRequest{})
+		return err
+	})
 	if err != nil {
-		return nil, errs.FromStatus(err)
+		return nil, err
 	}
 	return &SynthesizerInfo{Identity: Identity{r.GetIdentity().GetName(), r.GetIdentity().GetVersion()}, Kinds: r.GetKinds()}, nil
 }
@@ -189,12 +218,12 @@ func (s *synthesizerClient) session(r *pb.OpenReply) (*Session, error) {
 	out := &Session{ID: r.GetSession(), ResidentBytes: r.GetResidentBytes()}
 	for i, p := range r.GetPartitions() {
 		q := Partition{NbWires: int(p.GetWires()), NbPublic: int(p.GetPublic()), NbConstraints: int(p.GetConstraints()), WitnessBytes: p.GetWitnessBytes(), ScratchBytes: p.GetScratchBytes()}
-		if copy(q.CircuitDigest[:], p.GetCircuitDigest()) != 32 || q.NbWires < 1 || q.NbPublic < 0 || q.NbPublic >= q.NbWires || q.NbConstraints < 0 || q.WitnessBytes < 1 || q.ScratchBytes < 0 {
+		if copy(q.CircuitDigest[:], p.GetCircuitDigest()) != 32 || q.NbWires < 1 || q.NbPublic < 0 || q.NbPublic >= q.NbWires || q.NbConstraints < 0 || q.WitnessBytes < 1 || !sane(q.WitnessBytes, q.ScratchBytes) {
 			return nil, s.broken("open", fmt.Sprintf("partition %d", i), "sizes that can be", p.String())
 		}
 		out.Partitions = append(out.Partitions, q)
 	}
-	if len(out.Partitions) == 0 || out.ID == "" || out.ResidentBytes < 0 {
+	if len(out.Partitions) == 0 || out.ID == "" || !sane(out.ResidentBytes) {
 		return nil, s.broken("open", "session", "an id and at least one partition", r.String())
 	}
 	return out, nil
@@ -255,9 +284,13 @@ var (
 
 // Describe implements Prover.
 func (p *ProverClient) Describe(ctx context.Context) (*ProverInfo, error) {
-	r, err := p.rpc.Describe(ctx, &pb.DescribeProverRequest{})
+	var r *pb.ProverInfo
+	err := p.quick(ctx, func(ctx context.Context) (err error) {
+		r, err = p.rpc.Describe(ctx, &pb.DescribeProverRequest{})
+		return err
+	})
 	if err != nil {
-		return nil, errs.FromStatus(err)
+		return nil, err
 	}
 	info := &ProverInfo{Identity: Identity{r.GetIdentity().GetName(), r.GetIdentity().GetVersion()}, Device: r.GetDevice(), DeviceID: r.GetDeviceId(),
 		Lanes: int(r.GetLanes()), DeviceMemory: r.GetDeviceMemory(), Abilities: r.GetAbilities()}
@@ -269,12 +302,16 @@ func (p *ProverClient) Describe(ctx context.Context) (*ProverInfo, error) {
 
 // PlanKey implements Prover.
 func (p *ProverClient) PlanKey(ctx context.Context, shape *groth16.Shape) (*KeyPlan, error) {
-	r, err := p.rpc.PlanKey(ctx, shapeToPB(shape))
+	var r *pb.KeyPlan
+	err := p.quick(ctx, func(ctx context.Context) (err error) {
+		r, err = p.rpc.PlanKey(ctx, shapeToPB(shape))
+		return err
+	})
 	if err != nil {
-		return nil, errs.FromStatus(err)
+		return nil, err
 	}
 	k := &KeyPlan{ResidentBytes: r.GetResidentBytes(), ScratchBytes: r.GetScratchBytes(), DeviceBytes: r.GetDeviceBytes(), Evaluations: int(r.GetEvaluations())}
-	if k.ResidentBytes < 0 || k.ScratchBytes < 0 || k.DeviceBytes < 0 || k.Evaluations > 3 {
+	if !sane(k.ResidentBytes, k.ScratchBytes, k.DeviceBytes) || (k.Evaluations != 0 && k.Evaluations != 2 && k.Evaluations != 3) {
 		return nil, p.broken("plan key", "plan", "sizes that can be", r.String())
 	}
 	return k, nil
@@ -339,9 +376,12 @@ func (p *ProverClient) Prove(ctx context.Context, req *ProveRequest, event func(
 	return proof, nil
 }
 
+// maxEvent bounds a message of Prove's stream: 192 bytes of proof and the times of some stages.
+const maxEvent = 64 << 10
+
 // stream reads the events of one proof and holds them to their order.
 func (p *ProverClient) stream(ctx context.Context, m *pb.ProveRequest, event func(ProveEvent)) (*Proof, error) {
-	st, err := p.rpc.Prove(ctx, m)
+	st, err := p.rpc.Prove(ctx, m, grpc.MaxCallRecvMsgSize(maxEvent))
 	if err != nil {
 		return nil, err
 	}

@@ -40,13 +40,21 @@ type fakeProver struct {
 	prove func(ctx context.Context, req *ProveRequest, event func(ProveEvent)) (*Proof, error)
 	load  func(ctx context.Context, req *LoadKeyRequest) (*LoadedKey, error)
 
-	unload func(ctx context.Context, id string) error
+	unload   func(ctx context.Context, id string) error
+	plan     *KeyPlan
+	describe func()
 }
 
 func (f *fakeProver) Describe(context.Context) (*ProverInfo, error) {
+	if f.describe != nil {
+		f.describe()
+	}
 	return &ProverInfo{Identity: Identity{"fake", "1"}, Device: "none", DeviceID: "id", Lanes: 2, DeviceMemory: 7, Abilities: []string{AbilityCompact}}, nil
 }
 func (f *fakeProver) PlanKey(_ context.Context, s *groth16.Shape) (*KeyPlan, error) {
+	if f.plan != nil {
+		return f.plan, nil
+	}
 	return &KeyPlan{ResidentBytes: int64(s.NbH), ScratchBytes: 2, DeviceBytes: 3, Evaluations: 3}, nil
 }
 func (f *fakeProver) LoadKey(ctx context.Context, req *LoadKeyRequest) (*LoadedKey, error) {
@@ -378,6 +386,51 @@ func TestLateSuccessIsUndone(t *testing.T) {
 	}
 	if id := <-unloaded; id != "k" {
 		t.Fatalf("unloaded %q", id)
+	}
+}
+
+// Sizes near 2^63 would overflow the account that adds them.
+func TestSizesAreBounded(t *testing.T) {
+	for _, n := range []int64{-1, 1 << 62, 1<<63 - 1} {
+		f := &fakeProver{plan: &KeyPlan{ResidentBytes: n, Evaluations: 3}, load: func(context.Context, *LoadKeyRequest) (*LoadedKey, error) {
+			return &LoadedKey{Shape: shape(), ResidentBytes: n}, nil
+		}}
+		p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{})
+		sh := shape()
+		if _, err := p.PlanKey(t.Context(), &sh); !errs.IsRetryable(err) {
+			t.Errorf("plan of %d bytes: %v", n, err)
+		}
+		if _, err := p.LoadKey(t.Context(), &LoadKeyRequest{KeyID: "k"}); !errs.IsRetryable(err) {
+			t.Errorf("key of %d bytes: %v", n, err)
+		}
+		s := &fakeSynthesizer{closed: make(chan string, 1), open: func(context.Context) (*Session, error) {
+			return &Session{ID: "s", Partitions: []Partition{{NbWires: 2, NbPublic: 1, WitnessBytes: 64, ScratchBytes: n}}}, nil
+		}}
+		c := NewSynthesizerClient(dial(t, func(g *grpc.Server) { RegisterSynthesizer(g, s) }), ClientOptions{})
+		if _, err := c.Open(t.Context(), &OpenRequest{}); !errs.IsRetryable(err) {
+			t.Errorf("scratch of %d bytes: %v", n, err)
+		}
+	}
+}
+
+// A plugin that does not answer what is answered at once is ended.
+func TestDescribeThatHangsKills(t *testing.T) {
+	forever, gone := make(chan struct{}), make(chan struct{})
+	f := &fakeProver{describe: func() { <-forever }}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { RegisterProver(g, f) }), ClientOptions{Gone: gone, CancelTimeout: 20 * time.Millisecond,
+		Kill: func() { close(gone); close(forever) }})
+	if _, err := p.Describe(t.Context()); !errs.Is(err, errs.BackendGone) || !errs.IsRetryable(err) {
+		t.Fatalf("got %v", err)
+	}
+	<-gone
+}
+
+// A proof has 192 bytes; an answer of megabytes is not taken in.
+func TestHugeAnswerRefused(t *testing.T) {
+	events := []*pb.ProveEvent{{Kind: 1}, {Kind: 2}, {Kind: 3}, {Kind: 4, Proof: make([]byte, 1<<20)}}
+	p := NewProverClient(dial(t, func(g *grpc.Server) { pb.RegisterProverServer(g, &rawProver{events: events}) }), ClientOptions{})
+	if proof, err := p.Prove(t.Context(), &ProveRequest{}, func(ProveEvent) {}); proof != nil || !errs.Is(err, errs.Exhausted) {
+		t.Fatalf("got %v, %v", proof != nil, err)
 	}
 }
 

@@ -62,8 +62,8 @@ func loadedFromPB(m *pb.LoadedKey) (*LoadedKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.GetResidentBytes() < 0 {
-		return nil, errs.New(errs.InvalidArgument, "loaded key", "negative size %d", m.GetResidentBytes())
+	if !sane(m.GetResidentBytes()) {
+		return nil, errs.New(errs.InvalidArgument, "loaded key", "impossible size %d", m.GetResidentBytes())
 	}
 	return &LoadedKey{Shape: *s, ResidentBytes: m.GetResidentBytes(), Elapsed: fromMS(m.GetElapsedMs())}, nil
 }

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"sync"
 
@@ -98,7 +99,8 @@ func (c *calls) run(ctx context.Context, id string, f func(ctx context.Context) 
 func safely(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = errs.New(errs.Internal, "plugin", "panic: %v\n%s", p, debug.Stack())
+			// Elsewhere the same work may succeed.
+			err = &errs.Error{Class: errs.Internal, Op: "plugin", Found: fmt.Sprintf("panic: %v\n%s", p, debug.Stack()), Retryable: true}
 		}
 	}()
 	return f()

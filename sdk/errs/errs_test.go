@@ -38,7 +38,7 @@ func TestClasses(t *testing.T) {
 		{deep, InvalidFile, 3}, {context.Canceled, Canceled, 130}, {context.DeadlineExceeded, Deadline, 124}, {fs.ErrNotExist, NotFound, 3},
 		{&os.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, PermissionDenied, 3}, {&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, Exhausted, 4},
 		{&os.PathError{Op: "open", Path: "x", Err: syscall.ENOTDIR}, InvalidArgument, 3}, {syscall.EROFS, PermissionDenied, 3}, {syscall.EMFILE, Exhausted, 4},
-		{errors.New("?"), Internal, 70}, {New(InvalidProof, "", ""), InvalidProof, 1}, {New(Unsatisfied, "", ""), Unsatisfied, 1}, {New(BackendGone, "", ""), BackendGone, 5},
+		{errors.New("?"), Internal, 70}, {New(InvalidProof, "", ""), InvalidProof, 1}, {New(Unsatisfied, "", ""), Unsatisfied, 1}, {New(BackendGone, "", ""), BackendGone, 5}, {New(Unsupported, "", ""), Unsupported, 3},
 	} {
 		if got := ClassOf(tc.err); got != tc.want || ExitCode(tc.err) != tc.exit || !Is(tc.err, tc.want) {
 			t.Errorf("%v: class %v, exit %d; want %v, %d", tc.err, got, ExitCode(tc.err), tc.want, tc.exit)

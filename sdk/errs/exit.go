@@ -4,9 +4,9 @@ package errs
 const (
 	ExitOK          = 0
 	ExitInvalid     = 1  // a proof that does not verify, a witness that does not satisfy
-	ExitUnusable    = 3  // input, flag or file that cannot be used
+	ExitUnusable    = 3  // input, flag or file that cannot be used, by this build or at all
 	ExitExhausted   = 4  // memory budget, device memory or disk
-	ExitUnavailable = 5  // backend gone, unsupported, draining
+	ExitUnavailable = 5  // backend or service gone, draining
 	ExitInternal    = 70 // a bug in weir: internal error or recovered panic
 	ExitDeadline    = 124
 	ExitCanceled    = 130
@@ -20,11 +20,11 @@ func ExitCode(err error) int {
 	switch ClassOf(err) {
 	case Unsatisfied, InvalidProof:
 		return ExitInvalid
-	case InvalidArgument, InvalidFile, NotFound, Conflict, PermissionDenied:
+	case InvalidArgument, InvalidFile, NotFound, Conflict, PermissionDenied, Unsupported:
 		return ExitUnusable
 	case Exhausted:
 		return ExitExhausted
-	case BackendGone, Unsupported, Unavailable:
+	case BackendGone, Unavailable:
 		return ExitUnavailable
 	case Canceled:
 		return ExitCanceled

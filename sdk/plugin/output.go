@@ -94,9 +94,13 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + fmt.Sprintf("... (%d bytes more)", len(s)-n)
 }
 
+// crashLines is how much of a crash is shown at error level.
+const crashLines = 12
+
 // logLine logs one line of a plugin's output: a JSON record of log/slog or hclog with its own level and attributes, any
-// other line as it is, at debug level, or at error level from the first line of a crash on.
-func logLine(log *slog.Logger, line string, length int, crashed *bool) {
+// other line as it is, at debug level, or at error level the first crashLines lines of a crash: a Go program's dump of its goroutines has thousands, and
+// a host whose own stderr nobody drains must not block in them.
+func logLine(log *slog.Logger, line string, length int, crashed *int) {
 	if strings.TrimSpace(line) == "" {
 		return
 	}
@@ -106,10 +110,15 @@ func logLine(log *slog.Logger, line string, length int, crashed *bool) {
 	}
 	level := slog.LevelDebug
 	for _, m := range panicMarks {
-		*crashed = *crashed || strings.HasPrefix(line, m)
+		if *crashed == 0 && strings.HasPrefix(line, m) {
+			*crashed = 1
+		}
 	}
-	if *crashed {
-		level = slog.LevelError
+	if *crashed > 0 {
+		if *crashed <= crashLines {
+			level = slog.LevelError
+		}
+		*crashed++
 	}
 	text := cut(line, maxLoggedLine)
 	if length > maxLine {

@@ -41,7 +41,7 @@ type child struct {
 	shakenW   *io.PipeWriter
 	version   atomic.Int64 // contract version of the handshake line, -1 before
 	words     lastWords
-	crashed   bool // of the goroutine that reads stderr
+	crashed   int // lines since a crash began; of the goroutine that reads stderr
 	noise     atomic.Int64
 	out, err  *os.File // our ends of the pipes
 	closeHere []*os.File

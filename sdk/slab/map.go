@@ -1,6 +1,7 @@
 package slab
 
 import (
+	"math"
 	"os"
 	"unsafe"
 
@@ -27,6 +28,9 @@ func RoundSize(size int64) int64 {
 	}
 	if size <= 0 {
 		return unit
+	}
+	if size > math.MaxInt64-unit { // no sum of a caller may overflow on a size that nothing can have
+		return math.MaxInt64 / unit * unit
 	}
 	return (size + unit - 1) / unit * unit
 }
