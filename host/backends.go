@@ -15,6 +15,7 @@ type backend struct {
 	name   string
 	tenant string // of buffers: empty for plugins of our own
 	prover *live.Prover
+	health health
 
 	mu          sync.Mutex
 	info        *contract.ProverInfo // from the first Describe on
@@ -34,22 +35,33 @@ func (e *Engine) describe(ctx context.Context, b *backend) (*contract.ProverInfo
 	info, err := b.prover.Describe(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.cfg.Listener.backend(BackendInfo{Backend: b.name, State: "down", Err: err})
+			b.health.set(down, err)
 		}
 		return nil, errs.Wrap(err, "backend "+b.name)
 	}
 	b.mu.Lock()
-	first := b.info == nil
-	if first {
+	if b.info == nil {
 		b.info = info
 		b.queue = newLaneQueue(max(1, info.Lanes), max(e.cfg.Lookahead, e.cfg.PartitionWorkers))
 	}
 	info = b.info
 	b.mu.Unlock()
-	if first {
-		e.cfg.Listener.backend(BackendInfo{Backend: b.name, Device: info.Device, DeviceID: info.DeviceID, State: "up"})
-	}
+	b.health.set(up, nil)
 	return info, nil
+}
+
+// told is an event of b with its device. One that is quarantined is not up, whatever its process does.
+func (e *Engine) told(b *backend, state string, err error) {
+	b.mu.Lock()
+	i := BackendInfo{Backend: b.name, State: state, Err: err}
+	if b.info != nil {
+		i.Device, i.DeviceID = b.info.Device, b.info.DeviceID
+	}
+	quiet := b.quarantined && state == up
+	b.mu.Unlock()
+	if !quiet {
+		e.cfg.Listener.backend(i)
+	}
 }
 
 // candidates are the backends a job may use, in the order of preference. A job that names one gets no other.
@@ -125,15 +137,10 @@ func (e *Engine) blame(b *backend, cause error) {
 	b.wrong++
 	became := !b.quarantined && b.wrong >= e.cfg.QuarantineAfter
 	b.quarantined = b.quarantined || became
-	i := BackendInfo{Backend: b.name, State: "wrong proof", Err: cause}
-	if b.info != nil {
-		i.Device, i.DeviceID = b.info.Device, b.info.DeviceID
-	}
 	b.mu.Unlock()
-	e.cfg.Listener.backend(i)
+	e.told(b, "wrong proof", cause)
 	if became {
-		i.State = "quarantined"
-		e.cfg.Listener.backend(i)
+		e.told(b, "quarantined", cause)
 	}
 }
 
@@ -142,6 +149,7 @@ type front struct {
 	name   string
 	tenant string
 	synth  *live.Synthesizer
+	health health
 
 	gate  gate.Gate
 	kinds []string // from the first Describe on
@@ -162,9 +170,11 @@ func (e *Engine) frontFor(ctx context.Context, kind string) (*front, error) {
 				if ctx.Err() != nil {
 					return nil, errs.Wrap(err, "synthesizer "+f.name)
 				}
+				f.health.set(down, err)
 				first = either(first, errs.Wrap(err, "synthesizer "+f.name))
 				continue
 			}
+			f.health.set(up, nil)
 			f.kinds = info.Kinds
 		}
 		kinds := f.kinds

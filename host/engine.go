@@ -76,18 +76,26 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		Idle: func() int64 { return e.pool.Stats().IdleBytes }, Trim: func(keep int64) { e.pool.Trim(keep) }})
 	e.keys = newKeyStore(e)
 	for _, c := range cfg.Backends {
-		src, tenant, err := proverSource(e, c)
+		b := &backend{name: c.Name}
+		b.health.tell = func(state string, err error) { e.told(b, state, err) }
+		src, tenant, err := proverSource(e, c, &b.health)
 		if err != nil {
 			return nil, errors.Join(err, e.Close(ctx))
 		}
-		e.backends = append(e.backends, &backend{name: c.Name, tenant: tenant, prover: live.NewProver(src, e.pool)})
+		b.tenant, b.prover = tenant, live.NewProver(src, e.pool)
+		e.backends = append(e.backends, b)
 	}
 	for _, c := range cfg.Synthesizers {
-		src, tenant, err := synthesizerSource(e, c)
+		f := &front{name: c.Name, gate: gate.New()}
+		f.health.tell = func(state string, err error) {
+			e.cfg.Listener.synthesizer(SynthesizerInfo{Synthesizer: f.name, State: state, Err: err})
+		}
+		src, tenant, err := synthesizerSource(e, c, &f.health)
 		if err != nil {
 			return nil, errors.Join(err, e.Close(ctx))
 		}
-		e.fronts = append(e.fronts, &front{name: c.Name, tenant: tenant, gate: gate.New(), synth: live.NewSynthesizer(src, e.pool)})
+		f.tenant, f.synth = tenant, live.NewSynthesizer(src, e.pool)
+		e.fronts = append(e.fronts, f)
 	}
 	cfg.Logger.Debug("engine started", "budget", ledger.Size(budget).String(), "budget_from", from, "partition_workers", cfg.PartitionWorkers, "threads", cfg.Threads)
 	return e, nil
@@ -324,9 +332,9 @@ func (e *Engine) close(ctx context.Context) error {
 
 // proverSource and synthesizerSource choose between code in this process and a plugin process. A plugin that is not part of weir is a tenant of its own:
 // buffers it has seen serve no other plugin.
-func proverSource(e *Engine, c BackendConfig) (live.Source[contract.Prover], string, error) {
+func proverSource(e *Engine, c BackendConfig, h *health) (live.Source[contract.Prover], string, error) {
 	if c.New == nil {
-		return remoteProver(e, c)
+		return remoteProver(e, c, h)
 	}
 	p, err := c.New(e.pool)
 	if err != nil {
@@ -335,9 +343,9 @@ func proverSource(e *Engine, c BackendConfig) (live.Source[contract.Prover], str
 	return live.Static(p), "", nil
 }
 
-func synthesizerSource(e *Engine, c SynthesizerConfig) (live.Source[contract.Synthesizer], string, error) {
+func synthesizerSource(e *Engine, c SynthesizerConfig, h *health) (live.Source[contract.Synthesizer], string, error) {
 	if c.New == nil {
-		return remoteSynthesizer(e, c)
+		return remoteSynthesizer(e, c, h)
 	}
 	s, err := c.New(e.pool)
 	if err != nil {

@@ -94,6 +94,13 @@ type BackendInfo struct {
 	Err      error
 }
 
+// SynthesizerInfo is a change of a synthesizer's health.
+type SynthesizerInfo struct {
+	Synthesizer string
+	State       string // "up", "down"
+	Err         error
+}
+
 // KeyInfo is a key that was loaded or evicted, or given up after a load that failed.
 type KeyInfo struct {
 	Key     string // path
@@ -107,11 +114,12 @@ type KeyInfo struct {
 // Listener is told of state changes. Functions that are nil are left out; the others are called from many goroutines, must return
 // soon, and must not call the engine.
 type Listener struct {
-	Buffers  func(BuffersInfo)
-	Timeline func(TimelineInfo)
-	Job      func(JobInfo)
-	Backend  func(BackendInfo)
-	Key      func(KeyInfo)
+	Buffers     func(BuffersInfo)
+	Timeline    func(TimelineInfo)
+	Job         func(JobInfo)
+	Backend     func(BackendInfo)
+	Synthesizer func(SynthesizerInfo)
+	Key         func(KeyInfo)
 }
 
 func (l *Listener) buffers(i BuffersInfo) {
@@ -135,6 +143,12 @@ func (l *Listener) job(i JobInfo) {
 func (l *Listener) backend(i BackendInfo) {
 	if l != nil && l.Backend != nil {
 		l.Backend(i)
+	}
+}
+
+func (l *Listener) synthesizer(i SynthesizerInfo) {
+	if l != nil && l.Synthesizer != nil {
+		l.Synthesizer(i)
 	}
 }
 
@@ -165,6 +179,11 @@ func TeeListener(all ...*Listener) *Listener {
 		Backend: func(i BackendInfo) {
 			for _, l := range all {
 				l.backend(i)
+			}
+		},
+		Synthesizer: func(i SynthesizerInfo) {
+			for _, l := range all {
+				l.synthesizer(i)
 			}
 		},
 		Key: func(i KeyInfo) {
@@ -213,6 +232,13 @@ func LogListener(log hclog.Logger) *Listener {
 				return
 			}
 			log.Warn("backend "+i.State, append(args, "error", i.Err)...)
+		},
+		Synthesizer: func(i SynthesizerInfo) {
+			if i.Err == nil {
+				log.Debug("synthesizer "+i.State, "synthesizer", i.Synthesizer)
+				return
+			}
+			log.Warn("synthesizer "+i.State, "synthesizer", i.Synthesizer, "error", i.Err)
 		},
 		Key: func(i KeyInfo) {
 			args := []any{"key", i.Key, "backend", i.Backend, "size", ledger.Size(i.Bytes).String(), "ms", i.Elapsed.Milliseconds()}

@@ -12,6 +12,8 @@ import (
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 
+	"github.com/weir-zk/weir/sdk/assignment"
+	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
 )
@@ -215,6 +217,45 @@ func TestRetriesUnderPressure(t *testing.T) {
 		w.right(key, r, list...)
 		w.finish(e, s)
 	})
+}
+
+// A compact witness goes to a backend that can read it; where there is none it is refused before a proof begins.
+func TestCompactWitness(t *testing.T) {
+	w := newWorld(t)
+	key := w.key("k", 4, 200, 1)
+	for _, tc := range []struct {
+		form      assignment.Form
+		a, b      []string
+		by        string // "": refused
+		proofsOfA int
+	}{
+		{assignment.Dense, nil, nil, "a", 1},
+		{assignment.Compact, []string{contract.AbilityCompact}, nil, "a", 1},
+		{assignment.Compact, nil, []string{contract.AbilityCompact}, "b", 0},
+		{assignment.Compact, nil, nil, "", 0},
+	} {
+		s, a, b := w.synth(), w.prover("a", 1), w.prover("b", 1)
+		s.form, a.able, b.able = tc.form, tc.a, tc.b
+		e, _ := w.start(Config{}, s, a, b)
+		r, err := e.Prove(context.Background(), w.job("", key, 1))
+		switch {
+		case tc.by == "":
+			if !errs.Is(err, errs.Unsupported) || !contains(err.Error(), "compact-witness") {
+				t.Errorf("%+v: %v", tc, err)
+			}
+		case err != nil:
+			t.Errorf("%+v: %v", tc, err)
+		default:
+			w.right(key, r, 1)
+			if by := r.Partitions[0].Backend; by != tc.by {
+				t.Errorf("%+v: proved by %s", tc, by)
+			}
+		}
+		if a.proofs != tc.proofsOfA || tc.by == "" && b.proofs != 0 {
+			t.Errorf("%+v: %d and %d proofs were begun", tc, a.proofs, b.proofs)
+		}
+		w.finish(e, s)
+	}
 }
 
 // A key file that was written while a backend had it is named as the cause of the backend's death.

@@ -29,6 +29,7 @@ type fakeSynth struct {
 	tries    map[string]int
 	opens    int
 	options  map[string]string // of the last opening
+	form     assignment.Form
 }
 
 type fakeSession struct {
@@ -37,7 +38,7 @@ type fakeSession struct {
 }
 
 func (w *world) synth() *fakeSynth {
-	return &fakeSynth{w: w, sessions: map[string]*fakeSession{}, tries: map[string]int{}}
+	return &fakeSynth{w: w, form: assignment.Dense, sessions: map[string]*fakeSession{}, tries: map[string]int{}}
 }
 
 func (s *fakeSynth) config() SynthesizerConfig {
@@ -118,7 +119,7 @@ func (s *fakeSynth) Synthesize(ctx context.Context, req *contract.SynthesizeRequ
 	if err != nil {
 		return nil, err
 	}
-	b, err := assignment.NewBuilder(buf, assignment.Dense, ses.shape.NbWires)
+	b, err := assignment.NewBuilder(buf, s.form, ses.shape.NbWires)
 	if err != nil {
 		return nil, err
 	}
@@ -141,9 +142,11 @@ func (s *fakeSynth) Synthesize(ctx context.Context, req *contract.SynthesizeRequ
 			return nil, err
 		}
 	}
-	if _, err := b.Finish(); err != nil {
+	v, err := b.Finish()
+	if err != nil {
 		return nil, err
 	}
+	out.WitnessBytes = v.Size()
 	for i, r := range []slab.Ref{req.A, req.B, req.C} {
 		if r.Length == 0 {
 			continue
@@ -176,6 +179,7 @@ type fakeProver struct {
 	r     slab.Resolver
 	name  string
 	lanes int
+	able  []string
 	fault func(n int, witness string, proof []byte) ([]byte, error)
 
 	mu     sync.Mutex
@@ -195,7 +199,7 @@ func (p *fakeProver) config() BackendConfig {
 }
 
 func (p *fakeProver) Describe(context.Context) (*contract.ProverInfo, error) {
-	return &contract.ProverInfo{Identity: contract.Identity{Name: p.name, Version: "1"}, Device: "fake " + p.name, Lanes: p.lanes}, nil
+	return &contract.ProverInfo{Identity: contract.Identity{Name: p.name, Version: "1"}, Device: "fake " + p.name, Lanes: p.lanes, Abilities: p.able}, nil
 }
 
 func (p *fakeProver) PlanKey(context.Context, *groth16.Shape) (*contract.KeyPlan, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/weir-zk/weir/host/ledger"
+	"github.com/weir-zk/weir/sdk/assignment"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
@@ -121,6 +122,10 @@ func (p *partition) attempt(ctx context.Context, h *holding, n int) (*groth16.Pr
 			return nil, err
 		}
 		h.filled, h.used = true, out.WitnessBytes
+	}
+
+	if err := h.suits(b); err != nil {
+		return nil, err
 	}
 
 	// Queue for a lane. Entering never blocks.
@@ -237,8 +242,8 @@ func (p *partition) again(h *holding, attempt int, err error) error {
 		if b != nil {
 			p.failed[b] = true
 		}
-	case errs.Is(err, errs.Exhausted) && b != nil && h.filled && len(p.run.candidates) > 1 && !p.failed[b]:
-		p.failed[b] = true // the device's memory, not ours: elsewhere it may fit
+	case (errs.Is(err, errs.Exhausted) || errs.Is(err, errs.Unsupported)) && b != nil && h.filled && len(p.run.candidates) > 1 && !p.failed[b]:
+		p.failed[b] = true // the device's memory or abilities, not ours: elsewhere it may do
 	default:
 		return err
 	}
@@ -306,6 +311,25 @@ func (h *holding) admit(ctx context.Context, retry bool) error {
 		}
 	}
 	return h.take(abc)
+}
+
+// suits refuses a witness in a form that the backend does not know.
+func (h *holding) suits(b *backend) error {
+	b.mu.Lock()
+	compact := b.info.Has(contract.AbilityCompact)
+	b.mu.Unlock()
+	if compact {
+		return nil
+	}
+	v, err := assignment.Parse(h.witness.Bytes()[:h.used])
+	if err != nil {
+		return errs.Wrap(err, "synthesize: synthesizer breaks the contract")
+	}
+	if v.Form() == assignment.Dense {
+		return nil
+	}
+	return errs.Mismatch(errs.Unsupported, "prove", "backend "+b.name, "a dense witness: it does not have the ability "+contract.AbilityCompact, "a compact one").
+		WithHint("choose a backend with this ability, such as cpu")
 }
 
 // take gets the buffers from the pool, all that are not there yet, before anything is written to them.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -257,7 +258,19 @@ func TestKilledPlugin(t *testing.T) {
 			key := filepath.Join(dir, "k.wkey")
 			var once sync.Once
 			armed, killed := make(chan struct{}), make(chan int, 1)
-			e := engine(t, host.Config{Listener: &host.Listener{Buffers: func(i host.BuffersInfo) {
+			var mu sync.Mutex
+			health := map[string][]string{}
+			note := func(name, state string) {
+				mu.Lock()
+				defer mu.Unlock()
+				health[name] = append(health[name], state)
+			}
+			e := engine(t, host.Config{Listener: &host.Listener{Backend: func(i host.BackendInfo) {
+				note("backend "+i.Backend, i.State)
+				if i.Device == "" {
+					t.Errorf("no device: %+v", i)
+				}
+			}, Synthesizer: func(i host.SynthesizerInfo) { note("synthesizer "+i.Synthesizer, i.State) }, Buffers: func(i host.BuffersInfo) {
 				select {
 				case <-armed:
 				default:
@@ -297,6 +310,20 @@ func TestKilledPlugin(t *testing.T) {
 				t.Fatalf("the next job: %v", err)
 			}
 			checkResult(t, verifierOf(t, key), r)
+			mu.Lock()
+			for _, name := range []string{"backend cpu", "synthesizer circom"} {
+				want := []string{"up"}
+				if strings.HasSuffix(name, victim.plugin) {
+					want = []string{"up", "down", "up"}
+				}
+				if !slices.Equal(health[name], want) {
+					t.Errorf("%s was reported %v, want %v", name, health[name], want)
+				}
+			}
+			if len(health) != 2 {
+				t.Errorf("health of others: %v", health)
+			}
+			mu.Unlock()
 			if p := e.Report(); p.Now != (host.Gauges{}) || p.PermitsUsed != 0 {
 				t.Errorf("left: %+v", p)
 			}

@@ -27,20 +27,20 @@ type remote[T any] struct {
 	inst *live.Instance[T]
 }
 
-func remoteProver(e *Engine, c BackendConfig) (live.Source[contract.Prover], string, error) {
-	return newRemote(e, c.Name, c.Plugin, func(conn grpc.ClientConnInterface, o contract.ClientOptions) contract.Prover {
+func remoteProver(e *Engine, c BackendConfig, h *health) (live.Source[contract.Prover], string, error) {
+	return newRemote(e, c.Name, c.Plugin, h, e.heapLimit(true), func(conn grpc.ClientConnInterface, o contract.ClientOptions) contract.Prover {
 		return contract.NewProverClient(conn, o)
 	})
 }
 
-func remoteSynthesizer(e *Engine, c SynthesizerConfig) (live.Source[contract.Synthesizer], string, error) {
-	return newRemote(e, c.Name, c.Plugin, contract.NewSynthesizerClient)
+func remoteSynthesizer(e *Engine, c SynthesizerConfig, h *health) (live.Source[contract.Synthesizer], string, error) {
+	return newRemote(e, c.Name, c.Plugin, h, e.heapLimit(false), contract.NewSynthesizerClient)
 }
 
 // newRemote starts nothing yet: the first Get does.
-func newRemote[T any](e *Engine, name string, p Plugin, client func(grpc.ClientConnInterface, contract.ClientOptions) T) (live.Source[T], string, error) {
+func newRemote[T any](e *Engine, name string, p Plugin, h *health, heap int64, client func(grpc.ClientConnInterface, contract.ClientOptions) T) (live.Source[T], string, error) {
 	launch := plugin.LaunchConfig{Path: p.Command, Args: p.Args, Name: name, SHA256: p.Checksum, Env: p.Env, ContractVersions: []int{contract.Version},
-		Dir: e.cfg.RuntimeDir, StartTimeout: e.cfg.StartTimeout, Threads: e.cfg.Threads, MemLimit: e.ledger.Budget(), Log: slog.New(&toHclog{log: e.cfg.Logger})}
+		Dir: e.cfg.RuntimeDir, StartTimeout: e.cfg.StartTimeout, Threads: e.cfg.Threads, MemLimit: heap, Log: slog.New(&toHclog{log: e.cfg.Logger})}
 	tenant := name
 	if p.Trusted {
 		tenant = ""
@@ -62,13 +62,46 @@ func newRemote[T any](e *Engine, name string, p Plugin, client func(grpc.ClientC
 			switch ev.Kind {
 			case supervisor.Started:
 				e.cfg.Logger.Debug("plugin started", "plugin", name, "ms", ev.Took.Milliseconds())
+				h.started()
 			case supervisor.Exited, supervisor.StartFailed:
-				e.cfg.Listener.backend(BackendInfo{Backend: name, State: "down", Err: ev.Err})
+				h.set(down, ev.Err)
 			case supervisor.BreakerChanged, supervisor.PingMissed:
 				e.cfg.Logger.Warn("plugin "+ev.Kind.String(), "plugin", name, "breaker", ev.Breaker.String(), "misses", ev.Misses)
 			}
 		}})
 	return r, tenant, nil
+}
+
+// processHeap is what a Go process takes before it works: it is no part of a budget.
+const processHeap = 32 << 20
+
+// heapLimit is GOMEMLIMIT of one plugin process, beside processHeap: all of them together have the budget. Keys and their scratch are larger than circuits, so
+// provers share three quarters of it and synthesizers the rest; a kind that runs in this process leaves its part to the other. The limit is soft: it
+// makes the collector work harder and refuses nothing. Buffers are in no heap.
+func (e *Engine) heapLimit(prover bool) int64 {
+	provers, synths := int64(0), int64(0)
+	for _, b := range e.cfg.Backends {
+		if b.New == nil {
+			provers++
+		}
+	}
+	for _, s := range e.cfg.Synthesizers {
+		if s.New == nil {
+			synths++
+		}
+	}
+	budget := e.ledger.Budget()
+	forSynths := budget / 4
+	switch {
+	case provers == 0:
+		forSynths = budget
+	case synths == 0:
+		forSynths = 0
+	}
+	if prover {
+		return processHeap + (budget-forSynths)/max(provers, 1)
+	}
+	return processHeap + forSynths/max(synths, 1)
 }
 
 // Get implements live.Source.
@@ -81,7 +114,7 @@ func (r *remote[T]) Get(ctx context.Context) (*live.Instance[T], error) {
 	defer r.mu.Unlock()
 	if r.proc != p {
 		r.proc = p
-		r.inst = &live.Instance[T]{Channel: p.Channel(), Kill: p.Kill, Client: r.client(p.Conn(), contract.ClientOptions{Gone: p.Done(),
+		r.inst = &live.Instance[T]{Channel: p.Channel(), Kill: p.Kill, Gone: p.Done(), Client: r.client(p.Conn(), contract.ClientOptions{Gone: p.Done(),
 			Kill: func() { _ = p.Kill("it did not answer a cancel, or its connection broke") }, CancelTimeout: r.cancel})}
 	}
 	return r.inst, nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/weir-zk/weir/host/internal/gate"
 	"github.com/weir-zk/weir/sdk/contract"
@@ -20,6 +21,24 @@ type Instance[T any] struct {
 	Client  T
 	Channel *slab.Channel             // nil: in this process, where handles resolve by themselves
 	Kill    func(reason string) error // ends the process and returns nil when it has been reaped; nil: in this process, which cannot be ended
+	Gone    <-chan struct{}           // closed when the process has been reaped
+}
+
+// dying is how long a process whose connection broke gets to go by itself, so that what it says of its end is true.
+const dying = 2 * time.Second
+
+// end ends the process if there is one, and returns nil when it has been reaped.
+func (i *Instance[T]) end(reason string, broken bool) error {
+	if broken {
+		t := time.NewTimer(dying)
+		defer t.Stop()
+		select {
+		case <-i.Gone:
+			return nil
+		case <-t.C:
+		}
+	}
+	return i.Kill(reason)
 }
 
 // takeBack ends a call that asked an instance for memory back and was answered with err. When it returns nil the memory is free: it was given back, or the
@@ -29,7 +48,7 @@ func (i *Instance[T]) takeBack(err error) error {
 	case err == nil:
 		return nil
 	case i.Kill != nil:
-		return i.Kill("it did not give memory back: " + err.Error())
+		return i.end("it did not give memory back: "+err.Error(), errs.Is(err, errs.BackendGone))
 	case errs.Is(err, errs.BackendGone):
 		return nil
 	}
@@ -65,7 +84,8 @@ func safely(op string, f func() error) (err error) {
 	return f()
 }
 
-// hand gives an instance what a call is about to name.
+// hand gives an instance what a call is about to name. A process whose channel is broken is of no use, whether it is dying or not: it is ended here, so that
+// whoever tries again gets a new one and does not spend his attempts on this one.
 func hand[T any](pool *slab.Pool, i *Instance[T], handles ...slab.Handle) error {
 	if i.Channel == nil {
 		return nil
@@ -75,6 +95,9 @@ func hand[T any](pool *slab.Pool, i *Instance[T], handles ...slab.Handle) error 
 			continue
 		}
 		if err := pool.Hand(i.Channel, h); err != nil {
+			if i.Kill != nil && errs.Is(err, errs.BackendGone) {
+				_ = i.end("its channel for buffers broke: "+err.Error(), true)
+			}
 			return err
 		}
 	}

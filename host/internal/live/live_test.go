@@ -2,10 +2,13 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -253,6 +256,52 @@ func TestWhoDoesNotGiveBackIsEnded(t *testing.T) {
 	impl.err = nil
 	if err := p.UnloadKey(ctx, "k"); err != nil || impl.asked != 2 {
 		t.Errorf("unload again: %v, asked %d times", err, impl.asked)
+	}
+}
+
+// A call that finds its process' channel broken returns when the process is gone, so that the next attempt gets another one.
+func TestBrokenChannelEndsTheProcess(t *testing.T) {
+	ctx := context.Background()
+	pool := slab.NewPool(slab.PoolOptions{})
+	f, err := os.Open("live.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := pool.AddFile(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostEnd, pluginEnd, err := slab.NewSocketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := slab.NewMapper(pluginEnd, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = m.Serve() }()
+	ch, _, err := slab.Connect(hostEnd, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = m.Close()
+	gone := make(chan struct{})
+	time.AfterFunc(30*time.Millisecond, func() { close(gone) })
+	src := &one[contract.Prover]{Instance[contract.Prover]{Client: &prover{}, Channel: ch, Gone: gone, Kill: func(string) error {
+		t.Error("killed while it went by itself")
+		return nil
+	}}}
+	p := NewProver(src, pool)
+	if _, err := p.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: "k", Key: contract.Input{Handle: h}}); !errs.Is(err, errs.BackendGone) {
+		t.Errorf("%v", err)
+	}
+	select {
+	case <-gone:
+	default:
+		t.Error("the call returned before the process was gone")
+	}
+	if err := errors.Join(pool.RemoveFile(h), pool.Close()); err != nil {
+		t.Error(err)
 	}
 }
 
