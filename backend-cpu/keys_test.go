@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -282,6 +284,43 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 	}
 	if _, err := b.LoadKey(context.Background(), &contract.LoadKeyRequest{KeyID: "k", Key: b.file(good)}); err != nil {
 		t.Error("the same id afterwards: ", err)
+	}
+}
+
+// A key that nobody has tested is tested as a whole: points of B out of order in one of the two groups would cost every proof.
+func TestUntrustedParamsAreCompared(t *testing.T) {
+	circuit := circuitgen.Dense{Rows: 40}
+	in := generated(t, circuit)
+	dir := t.TempDir()
+	r1cs, _, err := circuitgen.WriteFiles(dir, "circuit", circuit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf bytes.Buffer
+	if err := bellman.Write(context.Background(), &buf, makeKey(t, in.sys, layouts[0], testScalars(t, "pairs")), 2); err != nil {
+		t.Fatal(err)
+	}
+	raw := buf.Bytes()
+	p, err := bellman.Open(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 96
+	first, second := raw[p.B1.Offset:][:size], raw[p.B1.Offset+size:][:size]
+	tmp := bytes.Clone(first)
+	copy(first, second)
+	copy(second, tmp)
+	path := filepath.Join(dir, "params")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, Options{})
+	c := b.file(r1cs)
+	for trusted, want := range map[bool]bool{true: true, false: false} {
+		_, err := b.LoadKey(context.Background(), &contract.LoadKeyRequest{KeyID: fmt.Sprint(trusted), Key: b.file(path), Circuit: &c, Trusted: trusted})
+		if (err == nil) != want || (!want && !errs.Is(err, errs.InvalidFile)) {
+			t.Errorf("trusted %v: %v", trusted, err)
+		}
 	}
 }
 
