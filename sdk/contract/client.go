@@ -61,8 +61,15 @@ func (c *caller) do(ctx context.Context, callID string, rpc func(ctx context.Con
 	case <-ctx.Done():
 	}
 	c.giveUp(callID, false)
-	stop()
-	<-done
+	// The handler has ended; its answer may still be on its way, and may name what has to be given back.
+	t := time.NewTimer(c.timeout())
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+		stop()
+		<-done
+	}
 	return errs.Wrap(ctx.Err(), "call")
 }
 
