@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 
 	"github.com/weir-zk/weir/backend-cpu/fixedbase"
 	"github.com/weir-zk/weir/host/ledger"
@@ -75,7 +76,7 @@ func (e *Engine) setup(ctx context.Context, job *SetupJob) (_ *SetupResult, err 
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, keyWriteError(err, job.Out)
 	}
 	st, err := out.File.Stat()
 	if err != nil {
@@ -85,6 +86,17 @@ func (e *Engine) setup(ctx context.Context, job *SetupJob) (_ *SetupResult, err 
 		return nil, err
 	}
 	return &SetupResult{Shape: made.Shape, Bytes: st.Size(), Elapsed: e.cfg.Clock.Now().Sub(begin), Peak: e.Report()}, nil
+}
+
+// keyWriteError names the key's path where the backend could only name the descriptor it was given, and says what to do about a full disk.
+func keyWriteError(err error, path string) error {
+	if !errs.Is(err, errs.Exhausted) || !strings.Contains(err.Error(), "handed-over-") {
+		return err
+	}
+	text := err.Error()
+	e := errs.New(errs.Exhausted, "write", "%s", text[strings.LastIndex(text, ": ")+1:]).WithPath(path)
+	e.Found = strings.TrimSpace(e.Found)
+	return e.WithHint("the disk is full, or a limit is reached; free space or choose another folder")
 }
 
 // planSetup reads the header of a circuit, by pread, and says what a set-up of it takes.

@@ -115,8 +115,20 @@ func action(f func(ctx context.Context, s *session) error) cli.ActionFunc {
 		if s.cfg, err = config.Load(config.Options{Path: c.String("config"), Flags: given}); err != nil {
 			return err
 		}
+		for _, w := range s.cfg.Warnings {
+			s.warn("%s", w)
+		}
 		s.log = newLogger(s.cfg.LogLevel, t.err)
 		return f(c.Context, s)
+	}
+}
+
+// plain makes the function of a command that needs no configuration: nothing that is wrong with it can stop the command.
+func plain(f func(ctx context.Context, s *session) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		t := c.App.Metadata[termKey].(*terminal)
+		t.json, t.quiet = c.Bool("json"), c.Bool("quiet")
+		return f(c.Context, &session{terminal: t, c: c, log: hclog.NewNullLogger()})
 	}
 }
 

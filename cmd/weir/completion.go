@@ -22,7 +22,7 @@ fish:  weir completion fish > ~/.config/fish/completions/weir.fish`,
 }
 
 func completes(script func(*cli.App) string) cli.ActionFunc {
-	return action(func(_ context.Context, s *session) error {
+	return plain(func(_ context.Context, s *session) error {
 		if _, err := arguments(s.c); err != nil {
 			return err
 		}

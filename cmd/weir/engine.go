@@ -23,6 +23,8 @@ func (s *session) withEngine(ctx context.Context, change func(*host.Config), lis
 	if change != nil {
 		change(&cfg)
 	}
+	s.engines.Add(1)
+	defer s.engines.Add(-1)
 	e, err := host.New(ctx, cfg)
 	if err != nil {
 		return err

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -25,7 +27,8 @@ func openFile(op, path string) (*os.File, int64, error) {
 	if path == "" {
 		return fail(errs.InvalidArgument, "the file name is empty")
 	}
-	f, err := os.Open(path)
+	// O_NONBLOCK: opening a pipe must not wait for a writer; it is refused below.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		var pe *os.PathError
 		class := errs.ClassOf(err)
@@ -52,8 +55,26 @@ func openFile(op, path string) (*os.File, int64, error) {
 // maxSmall bounds files that are read whole: proofs and public inputs.
 const maxSmall = snarkjs.MaxJSON
 
-// readSmall reads a whole file, which may be a pipe (<(command)); - is stdin.
-func readSmall(op, path string) ([]byte, error) {
+// readSmall reads a whole file, which may be a pipe (<(command)); - is stdin. A pipe may let wait for ever, so the waiting ends with ctx.
+func readSmall(ctx context.Context, op, path string) ([]byte, error) {
+	type result struct {
+		b   []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		b, err := readWhole(op, path)
+		done <- result{b, err}
+	}()
+	select {
+	case r := <-done:
+		return r.b, r.err
+	case <-ctx.Done():
+		return nil, errs.Wrap(ctx.Err(), op)
+	}
+}
+
+func readWhole(op, path string) ([]byte, error) {
 	in := os.Stdin
 	if path != "-" {
 		st, err := os.Stat(path)
@@ -80,9 +101,9 @@ func readSmall(op, path string) ([]byte, error) {
 }
 
 // readProofs reads proofs of snarkjs or bellman, by content.
-func readProofs(path string) ([]groth16.Proof, error) {
+func readProofs(ctx context.Context, path string) ([]groth16.Proof, error) {
 	const op = "read proof"
-	b, err := readSmall(op, path)
+	b, err := readSmall(ctx, op, path)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +129,9 @@ func readProofs(path string) ([]groth16.Proof, error) {
 }
 
 // readPublic reads the public inputs of one proof or of several.
-func readPublic(path string, enc encoding) ([][]fr.Element, error) {
+func readPublic(ctx context.Context, path string, enc encoding) ([][]fr.Element, error) {
 	const op = "read public inputs"
-	b, err := readSmall(op, path)
+	b, err := readSmall(ctx, op, path)
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func keyExport(ctx context.Context, s *session) error {
 		}
 		write := func(w io.Writer) error { return keyfile.ExportVerifyingKey(vk, format, w) }
 		if proof != "" {
-			if write, err = exportProof(vk, proof, public, enc); err != nil {
+			if write, err = exportProof(ctx, vk, proof, public, enc); err != nil {
 				return err
 			}
 		}
@@ -131,12 +131,12 @@ func exportText(format keyfile.Kind, proof bool) string {
 }
 
 // exportProof converts a proof, after it was verified: the precompiles' answer to another costs money.
-func exportProof(vk *groth16.VerifyingKey, proof, public string, enc encoding) (func(io.Writer) error, error) {
+func exportProof(ctx context.Context, vk *groth16.VerifyingKey, proof, public string, enc encoding) (func(io.Writer) error, error) {
 	paths := []string{public}
 	if public == "" {
 		paths = nil
 	}
-	claims, err := readClaims([]string{proof}, paths, vk, enc)
+	claims, err := readClaims(ctx, []string{proof}, paths, vk, enc)
 	if err != nil {
 		return nil, err
 	}

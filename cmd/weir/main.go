@@ -3,10 +3,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/weir-zk/weir/host"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -31,9 +33,12 @@ func run(args []string) (code int) {
 	}()
 	// Whoever reads our output may stop reading. With the signal taken, a write then fails with EPIPE in place of ending the process without clean-up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, func() {
+		stop() // a second signal ends the process at once
+		t.endAnyway()
+	})
 
 	app := newApp(t)
 	args, err := arrange(app, args)
@@ -45,3 +50,25 @@ func run(args []string) (code int) {
 	}
 	return t.fail(err)
 }
+
+// stopSignals are the signals that end a command. SIGQUIT is not among them: it shows what every goroutine does. nohup ignores SIGHUP, and so it stays.
+func stopSignals() []os.Signal {
+	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
+}
+
+// endAnyway ends a process that a signal did not end: one that waits for a file system or for the reader of a pipe. An engine stops its plugins first,
+// and has limits of its own.
+func (t *terminal) endAnyway() {
+	for waited := time.Duration(0); waited == 0 || (t.engines.Load() > 0 && waited < 3*closeTimeout); waited += signalGrace {
+		time.Sleep(signalGrace)
+	}
+	fmt.Fprintln(t.err, "weir: error: stopped: a signal asked for it, and the command did not end by itself")
+	os.Exit(errs.ExitCanceled)
+}
+
+// signalGrace is how long a command without an engine may take to end after a signal.
+const signalGrace = 2 * time.Second

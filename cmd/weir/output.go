@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weir-zk/weir/internal/atomicfile"
 	"github.com/weir-zk/weir/sdk/errs"
 )
@@ -65,6 +67,9 @@ func (o *outputs) check(inputs ...string) error {
 			if o.t.json {
 				return usageError(o.command, "--json and --%s both want stdout", f.flag)
 			}
+			if stdoutClosed() {
+				return errs.New(errs.InvalidArgument, "write", "stdout is closed").WithPath("stdout").WithHint("name a file, or leave stdout open")
+			}
 			continue
 		}
 		if f.direct {
@@ -86,6 +91,17 @@ func (o *outputs) check(inputs ...string) error {
 		}
 	}
 	return nil
+}
+
+// stdoutClosed reports whether the program was started without a stdout. Go's runtime then opens /dev/null for reading and writing in its place, which a
+// shell's >/dev/null does not.
+func stdoutClosed() bool {
+	var out, null unix.Stat_t
+	if unix.Fstat(1, &out) != nil {
+		return true
+	}
+	mode, err := unix.FcntlInt(1, unix.F_GETFL, 0)
+	return err == nil && mode&unix.O_ACCMODE == unix.O_RDWR && unix.Stat(os.DevNull, &null) == nil && out.Mode&unix.S_IFMT == unix.S_IFCHR && out.Rdev == null.Rdev
 }
 
 // onStdout reports whether an output goes to stdout, where then nothing else may go.

@@ -73,7 +73,7 @@ func setup(ctx context.Context, s *session) error {
 		job.Seed = []byte(c.String("seed"))
 	}
 	if c.IsSet("insecure-scalars") {
-		if job.Scalars, err = readScalars(c.String("insecure-scalars")); err != nil {
+		if job.Scalars, err = readScalars(ctx, c.String("insecure-scalars")); err != nil {
 			return err
 		}
 	}
@@ -139,9 +139,9 @@ func setup(ctx context.Context, s *session) error {
 var scalarNames = []string{"tau", "alpha", "beta", "gamma", "delta", "g1", "g2"}
 
 // readScalars reads {"tau": ...}, alone or as the member "toxic_waste" or "scalars" of a larger object.
-func readScalars(path string) (*contract.ToxicScalars, error) {
+func readScalars(ctx context.Context, path string) (*contract.ToxicScalars, error) {
 	const op = "read scalars"
-	b, err := readSmall(op, path)
+	b, err := readSmall(ctx, op, path)
 	if err != nil {
 		return nil, err
 	}
@@ -192,18 +192,18 @@ func readScalars(path string) (*contract.ToxicScalars, error) {
 
 // parseScalar gives 32 bytes, little-endian. 64 hex digits are little-endian bytes, as bellperson prints them.
 func parseScalar(text string) ([]byte, bool) {
-	if len(text) == 64 && strings.ContainsAny(text, "abcdefABCDEF") { // else it could be decimal: refused below, by its length
+	digits, base := text, 10
+	if h, ok := strings.CutPrefix(text, "0x"); ok {
+		digits, base = h, 16
+	}
+	if base == 10 && len(text) == 64 && strings.ContainsAny(text, "abcdefABCDEF") { // else it could be decimal: refused below, by its length
 		if raw, err := hex.DecodeString(text); err == nil {
 			_, err := groth16.ScalarFromBytes(raw)
 			return raw, err == nil
 		}
 		return nil, false
 	}
-	digits, base := text, 10
-	if h, ok := strings.CutPrefix(text, "0x"); ok {
-		digits, base = h, 16
-	}
-	if digits == "" || len(digits) > 80 || len(text) == 64 || strings.ContainsAny(digits, "+-_ ") {
+	if digits == "" || len(digits) > 80 || (base == 10 && len(text) == 64) || strings.ContainsAny(digits, "+-_ ") {
 		return nil, false
 	}
 	n, ok := new(big.Int).SetString(digits, base)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/term"
@@ -22,6 +23,8 @@ type terminal struct {
 	errTTY bool
 	json   bool // --json
 	quiet  bool // --quiet
+
+	engines atomic.Int32 // that are at work
 }
 
 func newTerm(stdout, stderr *os.File) *terminal {

@@ -39,7 +39,7 @@ type claim struct {
 	public []fr.Element
 }
 
-func verify(_ context.Context, s *session) error {
+func verify(ctx context.Context, s *session) error {
 	if _, err := arguments(s.c); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func verify(_ context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	claims, err := readClaims(s.c.StringSlice("proof"), s.c.StringSlice("public"), vk, enc)
+	claims, err := readClaims(ctx, s.c.StringSlice("proof"), s.c.StringSlice("public"), vk, enc)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func causeOf(err error) string {
 }
 
 // readClaims pairs proofs with public inputs. Files are paired in order, and a list of proofs takes a list of lists.
-func readClaims(proofPaths, publicPaths []string, vk *groth16.VerifyingKey, enc encoding) ([]claim, error) {
+func readClaims(ctx context.Context, proofPaths, publicPaths []string, vk *groth16.VerifyingKey, enc encoding) ([]claim, error) {
 	if len(proofPaths) == 0 {
 		return nil, usageError("weir verify", "flag --proof is required")
 	}
@@ -153,7 +153,7 @@ func readClaims(proofPaths, publicPaths []string, vk *groth16.VerifyingKey, enc 
 	}
 	var claims []claim
 	for _, path := range proofPaths {
-		proofs, err := readProofs(path)
+		proofs, err := readProofs(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func readClaims(proofPaths, publicPaths []string, vk *groth16.VerifyingKey, enc 
 	}
 	var public [][]fr.Element
 	for _, path := range publicPaths {
-		p, err := readPublic(path, enc)
+		p, err := readPublic(ctx, path, enc)
 		if err != nil {
 			return nil, err
 		}

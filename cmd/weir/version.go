@@ -18,13 +18,13 @@ var versionCommand = &cli.Command{
 	Name:  "version",
 	Usage: "print the version",
 	Flags: flags(),
-	Action: action(func(_ context.Context, s *session) error {
+	Action: plain(func(_ context.Context, s *session) error {
 		if _, err := arguments(s.c); err != nil {
 			return err
 		}
 		v, revision, built := buildVersion()
 		if s.json {
-			s.object(map[string]any{"ok": true, "version": v, "revision": revision, "built": built, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "contract": contract.Version})
+			s.object(map[string]any{"ok": true, "version": v, "revision": revision, "commit_time": built, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "contract": contract.Version})
 			return nil
 		}
 		s.say("weir %s\n", v)

@@ -8,11 +8,13 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/weir-zk/weir/sdk/errs"
@@ -39,6 +41,8 @@ type Config struct {
 
 	// Path is the file that was read; empty: none.
 	Path string
+	// Warnings are for the user: files that were looked for and cannot be read.
+	Warnings []string
 
 	source map[string]string // of each key that is not at its default
 }
@@ -148,8 +152,14 @@ func (c *Config) find(opt Options) (string, error) {
 		if errs.Is(err, errs.NotFound) {
 			continue
 		}
-		if err != nil {
+		if errs.Is(err, errs.InvalidFile) {
 			return "", err
+		}
+		if err != nil { // nobody named it: a folder of another user, or a home that is none
+			if !errors.Is(err, syscall.ENOTDIR) {
+				c.Warnings = append(c.Warnings, fmt.Sprintf("%v; going on without it. %s names another file, or none when it is empty", err, EnvPath))
+			}
+			continue
 		}
 		c.Path = p
 		return text, nil
@@ -162,17 +172,22 @@ const maxFile = 1 << 20
 
 func readFile(path string) (string, error) {
 	const op = "read configuration"
-	st, err := os.Stat(path)
-	if err == nil && st.IsDir() {
-		return "", errs.Mismatch(errs.InvalidArgument, op, "", "a file", "a directory").WithPath(path)
-	}
-	if err == nil && st.Size() > maxFile {
-		return "", errs.Mismatch(errs.InvalidFile, op, "size", fmt.Sprintf("at most %d bytes", maxFile), st.Size()).WithPath(path)
-	}
+	// O_NONBLOCK: opening a pipe must not wait for a writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", errs.New(errs.NotFound, op, "no such file").WithPath(path)
 	}
-	b, err := os.ReadFile(path)
+	var b []byte
+	if err == nil {
+		defer f.Close()
+		var st fs.FileInfo
+		if st, err = f.Stat(); err == nil {
+			if err := fitsConfig(st, path); err != nil {
+				return "", err
+			}
+			b, err = io.ReadAll(io.LimitReader(f, maxFile))
+		}
+	}
 	if err != nil {
 		var pe *fs.PathError
 		class := errs.ClassOf(err)
@@ -182,6 +197,20 @@ func readFile(path string) (string, error) {
 		return "", &errs.Error{Class: class, Op: op, Path: path, Err: err}
 	}
 	return string(b), nil
+}
+
+// fitsConfig refuses what is no file, and what is too large for a configuration. /dev/null is an empty file.
+func fitsConfig(st fs.FileInfo, path string) error {
+	const op = "read configuration"
+	switch {
+	case st.IsDir():
+		return errs.Mismatch(errs.InvalidArgument, op, "", "a file", "a directory").WithPath(path)
+	case !st.Mode().IsRegular() && st.Mode()&fs.ModeCharDevice == 0:
+		return errs.Mismatch(errs.InvalidArgument, op, "", "a file", "a pipe or device").WithPath(path)
+	case st.Size() > maxFile:
+		return errs.Mismatch(errs.InvalidFile, op, "size", fmt.Sprintf("at most %d bytes", maxFile), st.Size()).WithPath(path)
+	}
+	return nil
 }
 
 // put sets a scalar from text.
