@@ -117,7 +117,6 @@ type world struct {
 	evaluations                                int
 
 	synthFault func(witness string, n int) error // n-th synthesis of this witness
-	maxLive    atomic.Int64                      // evaluations that provers and synthesizers saw alive
 }
 
 func newWorld(t testing.TB) *world {

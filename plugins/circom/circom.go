@@ -9,7 +9,6 @@ package circom
 
 import (
 	"context"
-	"maps"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -144,7 +143,7 @@ const (
 
 func checkOption(options map[string]string) (checkMode, error) {
 	mode := checkAuto
-	for k, v := range maps.All(options) {
+	for k, v := range options {
 		if k != OptionCheck {
 			return 0, errs.Mismatch(errs.InvalidArgument, "open", "options", `"check"`, k)
 		}

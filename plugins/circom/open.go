@@ -21,7 +21,6 @@ type opener struct {
 	tasks int
 	check checkMode
 
-	sources []*source
 	circuit *source
 	key     *source
 	perPart map[int]map[string]*source

@@ -439,7 +439,7 @@ func TestFiles(t *testing.T) {
 
 func TestView(t *testing.T) {
 	type element [4]uint64
-	type bad struct{ p *int }
+	type bad struct{ _ *int }
 	b := make([]byte, 128)
 	for i := range b {
 		b[i] = byte(i)

@@ -328,10 +328,10 @@ func TestBreaker(t *testing.T) {
 			t.Errorf("state %+v", st)
 		}
 		for _, cooldown := range []time.Duration{10 * time.Second, 20 * time.Second, 25 * time.Second} {
-			time.Sleep(cooldown - 1)
+			time.Sleep(cooldown - time.Nanosecond)
 			_, err = s.Get(context.Background())
 			wantClass(t, err, errs.Unavailable, true)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			_, err = s.Get(context.Background()) // the probe
 			wantClass(t, err, errs.BackendGone, true)
 		}
