@@ -18,8 +18,8 @@ func newApp(t *terminal) *cli.App {
 		Description: `weir prove makes proofs, weir verify checks them; files are recognised by their content, not by their names.
 Flags may stand before or after arguments. "weir COMMAND --help" explains a command.
 
-Exit codes: 0 done or valid, 1 a proof or witness is not valid, 3 input that cannot be used, 4 out of memory or disk, 5 a backend is missing
-or gone, 70 a bug in weir, 124 deadline exceeded, 130 stopped by a signal.`,
+Exit codes: 0 done or valid, 1 a proof or witness is not valid, 3 input that cannot be used, 4 out of memory or disk, 5 a backend or service is gone,
+70 a bug in weir, 124 deadline exceeded, 130 stopped by a signal, 141 the reader of stdout went away.`,
 		Commands: []*cli.Command{proveCommand, verifyCommand, setupCommand, keyCommand, inspectCommand, pluginCommand, configCommand, doctorCommand,
 			versionCommand, completionCommand},
 		Writer:                    t.out,
@@ -118,6 +118,7 @@ func action(f func(ctx context.Context, s *session) error) cli.ActionFunc {
 		for _, w := range s.cfg.Warnings {
 			s.warn("%s", w)
 		}
+		s.warnEnv(commandPath(c) == "weir config show")
 		s.log = newLogger(s.cfg.LogLevel, t.err)
 		return f(c.Context, s)
 	}

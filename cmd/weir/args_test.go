@@ -51,7 +51,7 @@ func TestArrangeRefuses(t *testing.T) {
 		{"prov", `unknown command "prov"`, "did you mean weir prove?"},
 		{"xyzzy", `unknown command "xyzzy"`, "commands are prove"},
 		{"key improt", `unknown command "improt"`, "did you mean weir key import?"},
-		{"plugin serv", `unknown command "serv"`, "commands are list"},
+		{"plugin serv", `unknown command "serv"`, "did you mean weir plugin serve?"},
 		{"key", "expected a command", "weir key --help"},
 		{"--json", "expected a command", ""},
 		{"--prof x", "unknown flag --prof", ""},

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"sort"
 	"strings"
 	"text/tabwriter"
 
@@ -28,19 +26,6 @@ docs/config.md tells which file is read.`,
 	Action: action(func(_ context.Context, s *session) error {
 		if _, err := arguments(s.c); err != nil {
 			return err
-		}
-		unknown := config.UnknownEnv(os.Environ())
-		names := make([]string, 0, len(unknown))
-		for n := range unknown {
-			names = append(names, n)
-		}
-		sort.Strings(names)
-		for _, n := range names {
-			if near := unknown[n]; near != "" {
-				s.warn("the environment variable %s is no setting of weir; did you mean %s?", n, near)
-			} else {
-				s.warn("the environment variable %s is no setting of weir", n)
-			}
 		}
 		if s.json {
 			values := map[string]any{}

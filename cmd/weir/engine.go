@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-zk/weir/host"
@@ -23,6 +26,10 @@ func (s *session) withEngine(ctx context.Context, change func(*host.Config), lis
 	if change != nil {
 		change(&cfg)
 	}
+	if known := backendNames(cfg.Backends); cfg.Backend != "" && !slices.Contains(known, cfg.Backend) {
+		e := errs.Mismatch(errs.InvalidArgument, "backend", s.cfg.Source("backend"), "one of "+strings.Join(known, ", "), fmt.Sprintf("%q", cfg.Backend))
+		return e.WithHint("see weir plugin list for what there is, docs/config.md for how to add one")
+	}
 	s.engines.Add(1)
 	defer s.engines.Add(-1)
 	e, err := host.New(ctx, cfg)
@@ -41,4 +48,12 @@ func (s *session) withEngine(ctx context.Context, change func(*host.Config), lis
 		}
 	}()
 	return f(e)
+}
+
+func backendNames(list []host.BackendConfig) []string {
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = list[i].Name
+	}
+	return out
 }

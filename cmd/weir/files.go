@@ -137,7 +137,11 @@ func readPublic(ctx context.Context, path string, enc encoding) ([][]fr.Element,
 	}
 	var out [][]fr.Element
 	if enc == "decimal" {
-		out, _, err = snarkjs.ParsePublic(b)
+		if out, _, err = snarkjs.ParsePublic(b); err != nil {
+			if _, herr := parseHexPublic(b); herr == nil {
+				err = withHint(errs.InFile(err, path), "these are hex digits: give --encoding hex-le")
+			}
+		}
 	} else {
 		out, err = parseHexPublic(b)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -101,7 +102,7 @@ func keyImport(ctx context.Context, s *session) error {
 	}
 	defer src.Close()
 	out := &outputs{t: s.terminal, command: commandPath(s.c)}
-	if err := out.add("key", args[1]); err != nil {
+	if err := out.addAs("WKEY", "key", args[1]); err != nil {
 		return err
 	}
 	if out.onStdout() || out.files[0].direct {
@@ -131,9 +132,12 @@ func keyImport(ctx context.Context, s *session) error {
 		return err
 	})
 	if err := out.commit(); err != nil {
+		if sys == nil && strings.Contains(errs.HintOf(err), "--circuit") {
+			return withHint(err, "give its circuit: weir key import --circuit CIRCUIT.r1cs KEY WKEY")
+		}
 		return err
 	}
-	bar.end()
+	bar.finish()
 	if insecure {
 		s.warnInsecure(args[1])
 	}

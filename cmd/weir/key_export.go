@@ -32,7 +32,7 @@ The last three formats are written from a verifying key too. FILE may be - for s
 		circuitFlag("constraint system `R1CS`, for a key that does not carry it"),
 		&cli.StringFlag{Name: "proof", Usage: "with --format eip2537: a proof `FILE` to convert"},
 		&cli.StringFlag{Name: "public", Usage: "with --proof: its public inputs `JSON`"},
-		&cli.StringFlag{Name: "encoding", Value: "decimal", Usage: "form of the public inputs: decimal or hex-le"},
+		&cli.StringFlag{Name: "encoding", Value: "decimal", Usage: "`FORM` of the public inputs: decimal or hex-le"},
 		threadsFlag(),
 	}),
 	Action: action(keyExport),
@@ -66,7 +66,7 @@ func keyExport(ctx context.Context, s *session) error {
 		return err
 	}
 	out := &outputs{t: s.terminal, command: commandPath(s.c)}
-	if err := out.add("file", args[1]); err != nil {
+	if err := out.addAs("FILE", "file", args[1]); err != nil {
 		return err
 	}
 	if err := out.check(args[0], s.c.String("circuit"), proof, public); err != nil {
@@ -109,6 +109,9 @@ func keyExport(ctx context.Context, s *session) error {
 	}
 	if insecure {
 		s.warnInsecure(args[0])
+		if format != keyfile.ZKey && proof == "" {
+			s.warn("this format has no place for the mark of a development key: who uses %s is not warned", args[1])
+		}
 	}
 	if s.json {
 		s.object(map[string]any{"ok": true, "format": name, "insecure": insecure, "files": out.paths()})

@@ -7,8 +7,11 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/weir-zk/weir/host"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -20,8 +23,10 @@ func main() { os.Exit(run(os.Args)) }
 func run(args []string) (code int) {
 	host.Version, _, _ = buildVersion()
 	// A plugin is this executable again. It must come first: nothing of what follows is meant for it.
-	if served, err := host.PluginMain(args); served {
-		return newTerm(os.Stdout, os.Stderr).fail(err)
+	if len(args) < 4 || !strings.HasPrefix(args[3], "-") { // weir plugin serve --help is for people
+		if served, err := host.PluginMain(args); served {
+			return newTerm(os.Stdout, os.Stderr).fail(err)
+		}
 	}
 	t := newTerm(os.Stdout, os.Stderr)
 	t.json = asksJSON(args)
@@ -40,6 +45,7 @@ func run(args []string) (code int) {
 		t.endAnyway()
 	})
 
+	cli.HelpPrinter = printHelp
 	app := newApp(t)
 	args, err := arrange(app, args)
 	if err == nil {
@@ -48,7 +54,7 @@ func run(args []string) (code int) {
 	if err != nil && ctx.Err() != nil && errs.Is(err, errs.Canceled) {
 		err = errs.New(errs.Canceled, "stopped", "a signal asked for it")
 	}
-	return t.fail(err)
+	return t.fail(advise(err))
 }
 
 // stopSignals are the signals that end a command. SIGQUIT is not among them: it shows what every goroutine does. nohup ignores SIGHUP, and so it stays.

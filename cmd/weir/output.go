@@ -21,7 +21,8 @@ type outputs struct {
 }
 
 type output struct {
-	flag   string // that named it
+	flag   string // that named it, without dashes
+	label  string // of the flag or argument in messages
 	path   string // as given
 	target string // behind links; empty: stdout
 	direct bool   // a device or pipe: written in place
@@ -29,11 +30,14 @@ type output struct {
 }
 
 // add registers an output; a path "-" or one that leads to stdout is stdout. Nothing is added for an empty path.
-func (o *outputs) add(flag, path string) error {
+func (o *outputs) add(flag, path string) error { return o.addAs("--"+flag, flag, path) }
+
+// addAs is add with another name in messages: that of an argument.
+func (o *outputs) addAs(label, flag, path string) error {
 	if path == "" {
 		return nil
 	}
-	f := &output{flag: flag, path: path}
+	f := &output{flag: flag, label: label, path: path}
 	switch path {
 	case "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1":
 	default:
@@ -53,7 +57,7 @@ func (o *outputs) add(flag, path string) error {
 	}
 	for _, g := range o.files {
 		if g.target == f.target && !f.direct {
-			return errs.New(errs.InvalidArgument, "write", "--%s and --%s lead to one file", g.flag, f.flag).WithPath(path)
+			return errs.New(errs.InvalidArgument, "write", "%s and %s lead to one file", g.label, f.label).WithPath(path)
 		}
 	}
 	o.files = append(o.files, f)
@@ -65,7 +69,7 @@ func (o *outputs) check(inputs ...string) error {
 	for _, f := range o.files {
 		if f.target == "" {
 			if o.t.json {
-				return usageError(o.command, "--json and --%s both want stdout", f.flag)
+				return usageError(o.command, "--json and %s both want stdout", f.label)
 			}
 			if stdoutClosed() {
 				return errs.New(errs.InvalidArgument, "write", "stdout is closed").WithPath("stdout").WithHint("name a file, or leave stdout open")
@@ -78,7 +82,7 @@ func (o *outputs) check(inputs ...string) error {
 		if mine, err := os.Stat(f.target); err == nil {
 			for _, in := range inputs {
 				if st, err := os.Stat(in); in != "" && err == nil && os.SameFile(mine, st) {
-					return errs.New(errs.InvalidArgument, "write", "--%s would replace the input %s", f.flag, in).WithPath(f.path)
+					return errs.New(errs.InvalidArgument, "write", "%s would replace the input %s", f.label, in).WithPath(f.path)
 				}
 			}
 		}

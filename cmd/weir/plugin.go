@@ -13,7 +13,7 @@ import (
 
 var pluginCommand = &cli.Command{
 	Name:        "plugin",
-	Usage:       "list plugins",
+	Usage:       "list and serve plugins",
 	Subcommands: []*cli.Command{pluginListCommand, pluginServeCommand},
 }
 
@@ -43,8 +43,9 @@ var pluginServeCommand = &cli.Command{
 	Name:      "serve",
 	Usage:     "serve a built-in plugin to the engine that started this process",
 	ArgsUsage: "NAME",
-	Hidden:    true,
-	Flags:     flags(),
+	Description: `The engine starts its built-in plugins with this command and talks to them; nothing else can. A person has no use for it, and meets it in lists of
+processes. NAME is one that weir plugin list calls built in.`,
+	Flags: flags(),
 	// The engine's own call never comes here: run looks for it first. This is for the words of a person.
 	Action: action(func(_ context.Context, s *session) error {
 		args, err := arguments(s.c, "NAME")

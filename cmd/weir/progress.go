@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"sync"
 
@@ -26,7 +27,7 @@ func (s *session) progress(title string, steps int) *progress {
 func newProgress(w io.Writer, title string, steps int) *progress {
 	return &progress{most: steps, bar: progressbar.NewOptions(steps,
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title), progressbar.OptionSetWidth(20),
-		progressbar.OptionShowElapsedTimeOnFinish(), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionShowElapsedTimeOnFinish(), progressbar.OptionOnCompletion(func() { fmt.Fprintln(w) }), progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}))}
 }
 
@@ -58,7 +59,18 @@ func (p *progress) set(title string, fraction float64) {
 	}
 }
 
-// end takes the bar away.
+// finish ends the bar at 100 %; it stays on the screen.
+func (p *progress) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		p.bar.Describe("done")
+		_ = p.bar.Finish()
+		p.bar = nil
+	}
+}
+
+// end takes a bar away that has not finished.
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

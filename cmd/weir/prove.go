@@ -43,10 +43,10 @@ With --format snarkjs one proof is an object and several are a list; public inpu
 		&cli.StringFlag{Name: "proof", Usage: "where the proofs go: `FILE`, or - for stdout"},
 		&cli.StringFlag{Name: "public", Usage: "where the public inputs go: `FILE`, or - for stdout"},
 		&cli.StringFlag{Name: "out", Usage: "`FOLDER` for proof.json (proof.bin with --format bellman) and public.json; made if it is not there"},
-		&cli.StringFlag{Name: "format", Value: "snarkjs", Usage: "form of the proofs: snarkjs, bellman or eip2537"},
-		&cli.StringFlag{Name: "encoding", Value: "decimal", Usage: "form of the public inputs: decimal or hex-le"},
-		&cli.DurationFlag{Name: "deadline", Usage: "give up after this `TIME`, such as 90s or 10m"},
-		&cli.StringFlag{Name: "priority", Value: "normal", Usage: "low, normal, high or critical"},
+		&cli.StringFlag{Name: "format", Value: "snarkjs", Usage: "`FORM` of the proofs: snarkjs, bellman or eip2537"},
+		&cli.StringFlag{Name: "encoding", Value: "decimal", Usage: "`FORM` of the public inputs: decimal or hex-le"},
+		&cli.StringFlag{Name: "deadline", Usage: "give up after this `TIME`, such as 90s or 10m (default: none)"},
+		&cli.StringFlag{Name: "priority", Value: "normal", Usage: "`LEVEL`: low, normal, high or critical"},
 		&cli.BoolFlag{Name: "check", Usage: "check the witness against the constraints; fails where no C rows are at hand"},
 		&cli.BoolFlag{Name: "no-check", Usage: "do not check the witness; a bad one is then noticed when its proof does not verify"},
 		&cli.StringFlag{Name: "insecure-test-randomness", Usage: "fix `R,S`, decimal: the proofs tell the witness; for tests only"},
@@ -107,10 +107,13 @@ func prove(ctx context.Context, s *session) error {
 		result, err = e.Prove(ctx, job)
 		return err
 	})
-	bar.end()
 	if err != nil {
+		if errs.Is(err, errs.Deadline) && !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
+			return errs.New(errs.Deadline, "weir prove", "the deadline of %s has passed", s.c.String("deadline")).WithHint("give it more time, or leave --deadline out")
+		}
 		return err
 	}
+	bar.finish()
 
 	write := proofWriter(s, result)
 	out.set("proof", write)
@@ -119,7 +122,7 @@ func prove(ctx context.Context, s *session) error {
 		return err
 	}
 	written = true
-	if job.InsecureTestRandomness == nil && result.Key.Insecure {
+	if result.Key.Insecure {
 		s.warn("the key was made by a development set-up: whoever made it can forge proofs")
 	}
 	if s.json {
@@ -150,10 +153,17 @@ func proveJob(s *session) (*host.Job, error) {
 	}
 	job := &host.Job{Key: key, Circuit: c.String("circuit"), Symbols: c.String("sym")}
 	if job.Priority, err = host.ParsePriority(c.String("priority")); err != nil {
-		return nil, err
+		return nil, usageError("weir prove", "expected --priority low, normal, high or critical, found %q", c.String("priority"))
 	}
-	if c.IsSet("deadline") {
-		d := c.Duration("deadline")
+	if text := c.String("deadline"); c.IsSet("deadline") {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			e := usageError("weir prove", "expected --deadline as a number and a unit, found %q", text)
+			if _, derr := time.ParseDuration(text + "s"); derr == nil {
+				return nil, e.WithHint("did you mean --deadline %ss?", text)
+			}
+			return nil, e.WithHint("write 500ms, 90s, 10m or 2h")
+		}
 		if d <= 0 {
 			return nil, usageError("weir prove", "--deadline %v has passed before the start", d)
 		}
@@ -176,7 +186,11 @@ func proveJob(s *session) (*host.Job, error) {
 		}
 	case len(programs) == 0 && len(inputs) == 0:
 		return nil, usageError("weir prove", "no witness: give --witness, or --wasm and --input")
-	case len(programs) == 0 || len(inputs) == 0 || (len(programs) != 1 && len(programs) != len(inputs)):
+	case len(inputs) == 0:
+		return nil, usageError("weir prove", "--wasm needs --input: the inputs that the witness is computed from")
+	case len(programs) == 0:
+		return nil, usageError("weir prove", "--input needs --wasm: the program that computes the witness")
+	case len(programs) != 1 && len(programs) != len(inputs):
 		return nil, usageError("weir prove", "expected one --wasm, or one for each --input, found %d and %d", len(programs), len(inputs))
 	default:
 		for i, in := range inputs {
@@ -279,8 +293,8 @@ func proveJSON(job *host.Job, r *host.Result, out *outputs, enc encoding) map[st
 		proofs[i] = hex.EncodeToString(bellman.AppendProof(nil, &r.Proofs[i]))
 		public[i] = enc.texts(r.Public[i])
 		p := &r.Partitions[i]
-		ms := map[string]float64{"total": millis(p.Total)}
-		for _, st := range stagesOf(p) {
+		ms := map[string]float64{"total": millis(openTime(r) + p.Total)}
+		for _, st := range stagesOf(p, openTime(r)) {
 			ms[st.key] = millis(st.d)
 		}
 		steps := map[string]float64{}

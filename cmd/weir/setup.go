@@ -101,10 +101,10 @@ func setup(ctx context.Context, s *session) error {
 		result, err = e.Setup(ctx, job)
 		return err
 	})
-	bar.end()
 	if err != nil {
 		return err
 	}
+	bar.finish()
 	keyPath := c.String("key")
 	out.set("vkey", func(w io.Writer) error {
 		vk, err := readVerifyingKey(keyPath)

@@ -18,9 +18,20 @@ type stage struct {
 	d         time.Duration
 }
 
-func stagesOf(p *host.PartitionReport) []stage {
-	return []stage{{"admission", "admission", p.Admission}, {"key_load", "key load", p.KeyLoad}, {"synthesis", "synthesis", p.Synthesis}, {"queue", "queue", p.Queue},
-		{"consume", "prove: evaluations", p.Consume}, {"device", "prove: device", p.OnDevice}, {"finish", "prove: finish", p.Finish}, {"verify", "verify", p.Verify}}
+// stagesOf lists a partition's stages in their order; docs/cli.md explains them. The keys are those of --json.
+func stagesOf(p *host.PartitionReport, open time.Duration) []stage {
+	return []stage{{"open", "open files", open}, {"admission", "wait for memory", p.Admission}, {"key_load", "load key", p.KeyLoad}, {"synthesis", "synthesis", p.Synthesis},
+		{"queue", "wait for prover", p.Queue}, {"consume", "prove: transforms, H sum", p.Consume}, {"device", "prove: witness sums", p.OnDevice},
+		{"finish", "prove: put together", p.Finish}, {"verify", "verify", p.Verify}}
+}
+
+// openTime is what a job took beside its partitions, which begin together: files are opened, the circuit is read, its witness program compiled.
+func openTime(r *host.Result) time.Duration {
+	var longest time.Duration
+	for i := range r.Partitions {
+		longest = max(longest, r.Partitions[i].Total)
+	}
+	return max(0, r.Elapsed-longest)
 }
 
 // columns is the most partitions that have a column of their own.
@@ -66,10 +77,11 @@ func proveTable(w io.Writer, r *host.Result) {
 		}
 		fmt.Fprintln(tw)
 	}
-	for i, st := range stagesOf(p) {
-		row(st.name, func(p *host.PartitionReport) time.Duration { return stagesOf(p)[i].d })
+	open := openTime(r)
+	for i, st := range stagesOf(p, open) {
+		row(st.name, func(p *host.PartitionReport) time.Duration { return stagesOf(p, open)[i].d })
 	}
-	row("total", func(p *host.PartitionReport) time.Duration { return p.Total })
+	row("total", func(p *host.PartitionReport) time.Duration { return open + p.Total })
 	_ = tw.Flush()
 	memoryTable(w, &r.Peak)
 }

@@ -27,7 +27,7 @@ one after another; public inputs are a list, or one list for each proof. Many pr
 		&cli.StringFlag{Name: "vkey", Usage: "verifying `KEY`"},
 		&cli.StringSliceFlag{Name: "public", Usage: "public inputs `JSON`; as often as --proof"},
 		&cli.StringSliceFlag{Name: "proof", Usage: "proofs `FILE`; may be given more than once"},
-		&cli.StringFlag{Name: "encoding", Value: "decimal", Usage: "form of the public inputs: decimal or hex-le"},
+		&cli.StringFlag{Name: "encoding", Value: "decimal", Usage: "`FORM` of the public inputs: decimal or hex-le"},
 	}),
 	Action: action(verify),
 }
@@ -82,8 +82,15 @@ func verify(ctx context.Context, s *session) error {
 		}
 		return e.WithHint("the proof was not made for this key and these public inputs, or was changed")
 	}
+	insecure, err := keyIsInsecure(ctx, key)
+	if err != nil {
+		return err
+	}
+	if insecure {
+		s.warnInsecure(key)
+	}
 	if s.json {
-		s.object(map[string]any{"ok": true, "valid": true, "proofs": len(claims), "public_inputs": vk.NbPublic(), "elapsed_ms": millis(time.Since(begin))})
+		s.object(map[string]any{"ok": true, "valid": true, "insecure": insecure, "proofs": len(claims), "public_inputs": vk.NbPublic(), "elapsed_ms": millis(time.Since(begin))})
 		return nil
 	}
 	if len(claims) == 1 {

@@ -226,16 +226,20 @@ func (c *Config) put(f field, text, source string) error {
 	return nil
 }
 
+// Source tells where the value of a setting comes from, as Value does.
+func (c *Config) Source(key string) string {
+	if s := c.source[key]; s != "" {
+		return s
+	}
+	return "default"
+}
+
 // Values lists every setting but the plugins, in the order of the documentation.
 func (c *Config) Values() []Value {
 	var out []Value
 	for _, f := range fields {
-		source := c.source[f.key]
-		if source == "" {
-			source = "default"
-		}
 		text := f.get(c)
-		out = append(out, Value{f.key, text, source, f.about, f.quoted(text)})
+		out = append(out, Value{f.key, text, c.Source(f.key), f.about, f.quoted(text)})
 	}
 	return out
 }
