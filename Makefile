@@ -15,10 +15,14 @@ BENCHFLAGS ?= -benchtime 1x
 
 .PHONY: build demo test race invariants examples fuzz lint proto bench clean
 
-build:
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags "-s -w -X main.version=$(VERSION)" -o bin/weir ./cmd/weir
+GOBUILD = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags "-s -w -X main.version=$(VERSION)"
 
-demo: build
+build:
+	$(GOBUILD) -o bin/weir ./cmd/weir
+
+# One invocation, with the flags of build: every package is compiled once.
+demo:
+	$(GOBUILD) -o bin/ ./cmd/weir ./internal/circuitgen/cmd/circuitgen
 	scripts/demo.sh
 
 # testreport prints failures, every skipped test with its reason, and a line for each package.

@@ -2,13 +2,14 @@
 # Proves a real circom circuit, through plugin processes, and verifies the proof: make demo
 set -euo pipefail
 cd "$(dirname "$0")/.."
-weir="${WEIR:-bin/weir}"
+weir=bin/weir
+circuitgen=bin/circuitgen
 fixture=testdata/circom/dom_1022
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
 run() {
-    printf '\n$ weir %s\n' "$*"
+    printf '\n$ bin/weir %s\n' "$*"
     "$weir" "$@"
 }
 
@@ -35,9 +36,9 @@ run verify --vkey $fixture/vkey.json --public "$work/wrong.json" --proof "$work/
 [ "$code" = 1 ] || { echo "expected exit code 1, found $code" >&2; exit 1; }
 
 # Something larger: SHA-256, two messages at once, within a budget of memory.
-printf '\n$ go run ./internal/circuitgen/cmd/circuitgen -kind sha256 -log2 16\n'
+printf '\n$ bin/circuitgen -kind sha256 -log2 16\n'
 for seed in 1 2; do
-    go run ./internal/circuitgen/cmd/circuitgen -kind sha256 -log2 16 -seed $seed -name sha$seed -out "$work"
+    "$circuitgen" -kind sha256 -log2 16 -seed $seed -name sha$seed -out "$work"
 done
 run setup --circuit "$work/sha1.r1cs" --key "$work/sha.wkey"
 run prove --key "$work/sha.wkey" --witness "$work/sha1.wtns" --witness "$work/sha2.wtns" --memory-budget 512MiB \

@@ -11,9 +11,10 @@ import (
 var completionCommand = &cli.Command{
 	Name:  "completion",
 	Usage: "print a script that completes commands and flags in a shell",
-	Description: `bash:  source <(weir completion bash)         or write it to /etc/bash_completion.d/weir
-zsh:   source <(weir completion zsh)          after compinit
-fish:  weir completion fish > ~/.config/fish/completions/weir.fish`,
+	Description: `What to put into the start-up file of a shell; in zsh after compinit:
+  bash   source <(weir completion bash)
+  zsh    source <(weir completion zsh)
+  fish   weir completion fish > ~/.config/fish/completions/weir.fish`,
 	Subcommands: []*cli.Command{
 		{Name: "bash", Usage: "for bash", Flags: flags(), Action: completes(func(a *cli.App) string { return bashScript(a) })},
 		{Name: "zsh", Usage: "for zsh", Flags: flags(), Action: completes(zshScript)},

@@ -65,7 +65,13 @@ func wrapHelp(text string, width int) string {
 func fold(first, next, text, tail string, width int) []string {
 	var out []string
 	line, empty := first, true
-	for _, word := range strings.Fields(text) {
+	words := strings.Fields(text)
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if tail != "" && strings.HasPrefix(word, "--") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "--") {
+			i++ // a flag keeps its value
+			word += " " + words[i]
+		}
 		if !empty && len(line)+1+len(word)+len(tail) > width {
 			out = append(out, line+tail)
 			line, empty = next, true

@@ -18,8 +18,10 @@ var keyExportCommand = &cli.Command{
 	Usage:     "write a key in another format",
 	ArgsUsage: "KEY FILE",
 	Description: `Formats:
-  zkey     proving key of snarkjs           params, bellman  proving key of bellman
-  vkey     verification_key.json            vk               verifying key of bellman
+  zkey     proving key of snarkjs
+  params   proving key of bellman; bellman is another name for it
+  vkey     verifying key of snarkjs, verification_key.json
+  vk       verifying key of bellman
   eip2537  verifying key for Ethereum's BLS12-381 precompiles; with --proof and --public that proof instead
 
   weir key export --format bellman c.wkey c.params
