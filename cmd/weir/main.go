@@ -73,6 +73,10 @@ func (t *terminal) endAnyway() {
 		time.Sleep(signalGrace)
 	}
 	fmt.Fprintln(t.err, "weir: error: stopped: a signal asked for it, and the command did not end by itself")
+	t.aside.Range(func(name, _ any) bool {
+		_ = os.Remove(name.(string))
+		return true
+	})
 	os.Exit(errs.ExitCanceled)
 }
 

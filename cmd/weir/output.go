@@ -154,6 +154,10 @@ func (o *outputs) commit() error {
 			return asNamed(err, f.path)
 		}
 		written = append(written, ready{a, f.target})
+		if !f.direct {
+			o.t.aside.Store(a.Name(), true)
+			defer o.t.aside.Delete(a.Name())
+		}
 		if err := f.write(a); err == nil && !f.direct {
 			err = a.Sync()
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -25,6 +26,7 @@ type terminal struct {
 	quiet  bool // --quiet
 
 	engines atomic.Int32 // that are at work
+	aside   sync.Map     // names of files being written, which are not in their places yet
 }
 
 func newTerm(stdout, stderr *os.File) *terminal {
