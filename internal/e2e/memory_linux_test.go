@@ -36,7 +36,18 @@ func TestAccountAgreesWithSystem(t *testing.T) {
 		p.want(0)
 		return u(), p.answer()
 	}
-	base, _ := measure(w.circuit("tiny", circuitgen.Tiny{Rows: 3, Public: 1}))
+	// The base is the least of some runs: a sum over processes is too high when pages of the binary find their next user between two reads.
+	tiny := w.circuit("tiny", circuitgen.Tiny{Rows: 3, Public: 1})
+	base, _ := measure(tiny)
+	for range 4 {
+		again, _ := measure(tiny)
+		if again.total < base.total {
+			base.total, base.parts = again.total, again.parts
+		}
+		for k, v := range again.most {
+			base.most[k] = min(base.most[k], v)
+		}
+	}
 	peak, a := measure(w.dense(log))
 	charged := func(purposes ...string) (sum int64) {
 		for _, p := range purposes {
