@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 TESTFLAGS ?=
 BENCHFLAGS ?= -benchtime 1x
 
-.PHONY: build demo test race invariants examples fuzz lint proto bench clean
+.PHONY: build demo test race invariants examples fuzz lint proto bench microbench clean
 
 GOBUILD = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags "-s -w -X main.version=$(VERSION)"
 
@@ -56,7 +56,12 @@ proto:
 	GOBIN="$(CURDIR)/bin/tools" $(GO) install $(PROTOC_GEN_GO_GRPC)
 	cd sdk/contract/pb && PATH="$(CURDIR)/bin/tools:$$PATH" protoc --go_out=. --go_opt=paths=source_relative --go-grpc_out=. --go-grpc_opt=paths=source_relative *.proto
 
-bench:
+# Whole proofs on real files beside the peers (docs/benchmarks); WEIR_SNARKJS=.../cli.cjs measures snarkjs in the same run.
+bench: build
+	$(GO) run ./internal/bench -weir bin/weir
+
+# Every Go benchmark once.
+microbench:
 	$(GO) test -run '^$$' -bench . -timeout 60m $(BENCHFLAGS) ./...
 
 clean:
