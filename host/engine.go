@@ -16,6 +16,7 @@ import (
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/plugin"
 	"github.com/weir-zk/weir/sdk/slab"
 )
 
@@ -55,7 +56,13 @@ func realDeps() deps {
 }
 
 // New starts an engine. Plugin processes are started when they are first needed. The end of ctx does not end the engine: see Close.
-func New(ctx context.Context, cfg Config) (*Engine, error) { return newEngine(ctx, cfg, realDeps()) }
+func New(ctx context.Context, cfg Config) (*Engine, error) {
+	if plugin.Unserved() {
+		return nil, errs.New(errs.InvalidArgument, "start engine", "this process was started as a plugin").
+			WithHint("call host.PluginMain(os.Args) first in main: it serves when the engine started the program as a plugin")
+	}
+	return newEngine(ctx, cfg, realDeps())
+}
 
 func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	if err := cfg.EnsureDefaults().Validate(); err != nil {

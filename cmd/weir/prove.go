@@ -151,7 +151,7 @@ func proveJob(s *session) (*host.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	job := &host.Job{Key: key, Circuit: c.String("circuit"), Symbols: c.String("sym")}
+	job := &host.Job{Key: key, Circuit: c.String("circuit"), Symbols: c.String("sym"), Backend: s.cfg.Backend}
 	if job.Priority, err = host.ParsePriority(c.String("priority")); err != nil {
 		return nil, usageError("weir prove", "expected --priority low, normal, high or critical, found %q", c.String("priority"))
 	}

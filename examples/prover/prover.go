@@ -78,7 +78,7 @@ func (p *prover) UnloadKey(_ context.Context, id string) error {
 		return nil
 	}
 	if k.users > 0 {
-		return errs.New(errs.Unavailable, "unload key", "%d proofs use it", k.users)
+		return errs.New(errs.Conflict, "unload key", "%d proofs use it", k.users)
 	}
 	delete(p.keys, id)
 	return k.Close()

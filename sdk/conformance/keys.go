@@ -39,8 +39,8 @@ func testKeys(t *testing.T, s *Subject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if inUse == nil {
-		t.Error("a key was unloaded while a proof used it")
+	if !errs.Is(inUse, errs.Conflict) {
+		t.Errorf("unloading a key that a proof uses: %v, want a conflict", inUse)
 	}
 	if err := j.verify.Verify(p, j.public()); err != nil {
 		t.Fatal(err)

@@ -29,6 +29,10 @@ import (
 // DefaultMaxMessage bounds one gRPC message, in either direction and on both sides. Larger things travel in buffers.
 const DefaultMaxMessage = 256 << 20
 
+// Unserved reports that this process was started as a plugin and has not called Serve. A program that uses the engine must serve before it
+// does anything else: otherwise every copy of it would start copies of its own.
+func Unserved() bool { return os.Getenv(cookieKey) == cookieValue }
+
 // The environment of a plugin, beside what go-plugin sets. Serve removes all of these before it serves.
 const (
 	cookieKey   = "WEIR_PLUGIN"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -64,6 +65,8 @@ func Serve(cfg ServeConfig) error {
 	if err != nil {
 		return errs.Wrap(err, op)
 	}
+	// A dead host reads no stderr. A line written to it then would end the process before the life line's watch has cleared up.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go watchLifeLine(line, filepath.Dir(os.Getenv(goplugin.EnvUnixSocketDir))) // go-plugin puts a directory into ours
 
 	stdout, err := moveStdout()

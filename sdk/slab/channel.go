@@ -112,7 +112,8 @@ func (c *Channel) Err() error {
 
 // Close ends the channel. The plugin keeps what it has until it exits.
 func (c *Channel) Close() error {
-	c.fail(errs.New(errs.BackendGone, "hand over", "channel is closed"))
+	// Retryable: the host closes it when the process has died, and a hand-over under way ends with this error.
+	c.fail(&errs.Error{Class: errs.BackendGone, Op: "hand over", Found: "channel is closed", Retryable: true})
 	return nil
 }
 
