@@ -42,7 +42,7 @@ func (e *Engine) describe(ctx context.Context, b *backend) (*contract.ProverInfo
 	b.mu.Lock()
 	if b.info == nil {
 		b.info = info
-		b.queue = newLaneQueue(max(1, info.Lanes), max(e.cfg.Lookahead, e.cfg.PartitionWorkers))
+		b.queue = newLaneQueue(max(1, info.Lanes), max(e.cfg.Lookahead, e.cfg.PartitionWorkers), e.cfg.PermitRelease != PermitFreed)
 	}
 	info = b.info
 	b.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ type Config struct {
 	MemoryBudget int64
 	// Threads is how many threads synthesis and proving may use, each. Default, 0, is all of the machine's.
 	Threads int
-	// PermitRelease says when a permit is given back. Only "freed" (when the evaluations are freed), the default, is known.
+	// PermitRelease says when a permit is given back: PermitFreed, the default, PermitSent or PermitSynthesized.
 	PermitRelease string
 
 	// Backend is used by jobs that name none. Default, empty, is the first of Backends that works, and a wrong or lost proof is tried on
@@ -65,6 +66,14 @@ type Config struct {
 	// Clock is where the engine takes its time from. Default is the system's.
 	Clock Clock
 }
+
+// When a permit is given back. Only the first bounds the sets of evaluations by the permits; the others are what other engines do, and are there to be
+// measured.
+const (
+	PermitFreed       = "freed"       // when the evaluations are freed: at most PartitionWorkers sets are alive
+	PermitSent        = "sent"        // when the partition is in the queue for a lane: at most permits, room of the queue and lanes together
+	PermitSynthesized = "synthesized" // when synthesis ends: no bound but the memory budget
+)
 
 // Plugin says how a plugin process is started.
 type Plugin struct {
@@ -109,7 +118,7 @@ func (c *Config) EnsureDefaults() *Config {
 		c.Lookahead = 1
 	}
 	if c.PermitRelease == "" {
-		c.PermitRelease = "freed"
+		c.PermitRelease = PermitFreed
 	}
 	if len(c.Backends) == 0 {
 		c.Backends = BuiltinBackends()
@@ -168,8 +177,8 @@ func (c *Config) Validate() error {
 	if c.MemoryBudget < 0 {
 		return bad("memory_budget", "0 (auto) or a number of bytes", c.MemoryBudget)
 	}
-	if c.PermitRelease != "freed" {
-		return bad("permit_release", "freed", c.PermitRelease)
+	if !slices.Contains([]string{PermitFreed, PermitSent, PermitSynthesized}, c.PermitRelease) {
+		return bad("permit_release", "freed, sent or synthesized", c.PermitRelease)
 	}
 	seen := map[string]bool{}
 	for _, b := range c.Backends {

@@ -68,6 +68,11 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	if err := cfg.EnsureDefaults().Validate(); err != nil {
 		return nil, err
 	}
+	if dir := cfg.RuntimeDir; dir != "" {
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+			return nil, errs.Mismatch(errs.InvalidArgument, "configuration", "runtime_dir", "an existing folder, for the sockets of plugins", fmt.Sprintf("%q", dir))
+		}
+	}
 	budget, from := cfg.MemoryBudget, "from the configuration"
 	if budget == 0 {
 		limit, err := memlimit.Auto()

@@ -2,6 +2,8 @@ package host
 
 import (
 	"fmt"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -63,16 +65,38 @@ func (b BuffersInfo) String() string {
 		b.Event, b.Synth, b.Provers, b.Aux, b.Shells, b.Pending, ledger.Size(b.Est), ledger.Size(b.Budget))
 }
 
-// TimelineInfo is a finished step of a partition.
+// TimelineInfo is a step of a partition: told once when it begins and once when it ends.
 type TimelineInfo struct {
 	Job       string
 	Partition int
 	Attempt   int    // from 1
 	Stage     string // admission, key, synthesis, queue, consume, device, finish, verify
+	Start     bool   // the step begins: End and Err are not known yet
 	Begin     time.Time
 	End       time.Time
-	Backend   string
-	Err       error // why the step failed
+	Backend   string // from the admission on
+	Lane      int    // of the backend, from 0: in consume and device; otherwise -1
+	Err       error  // why the step failed
+}
+
+// String is the line of the debug log, without its time: "job partition stage(start|end) lane", the lane "-" where the step has none.
+func (i TimelineInfo) String() string {
+	edge, lane := "end", "-"
+	if i.Start {
+		edge = "start"
+	}
+	if i.Lane >= 0 {
+		lane = strconv.Itoa(i.Lane)
+	}
+	return fmt.Sprintf("%s %d %s(%s) %s", i.Job, i.Partition, i.Stage, edge, lane)
+}
+
+// at is when i was told.
+func (i TimelineInfo) at() time.Time {
+	if i.Start {
+		return i.Begin
+	}
+	return i.End
 }
 
 // JobInfo is a job that was accepted or has ended.
@@ -196,6 +220,8 @@ func TeeListener(all ...*Listener) *Listener {
 
 // LogListener writes events to log: what a person must know at warn and info, the rest at debug.
 func LogListener(log hclog.Logger) *Listener {
+	var once sync.Once
+	var zero time.Time // of the timeline: its first event
 	return &Listener{
 		Buffers: func(i BuffersInfo) {
 			if log.IsDebug() {
@@ -206,14 +232,18 @@ func LogListener(log hclog.Logger) *Listener {
 			if !log.IsDebug() {
 				return
 			}
-			args := []any{"job", i.Job, "partition", i.Partition, "stage", i.Stage, "ms", i.End.Sub(i.Begin).Milliseconds(), "attempt", i.Attempt}
+			once.Do(func() { zero = i.at() })
+			args := []any{"attempt", i.Attempt}
 			if i.Backend != "" {
 				args = append(args, "backend", i.Backend)
+			}
+			if !i.Start {
+				args = append(args, "took", i.End.Sub(i.Begin))
 			}
 			if i.Err != nil {
 				args = append(args, "error", i.Err)
 			}
-			log.Debug("TIMELINE", args...)
+			log.Debug(fmt.Sprintf("TIMELINE %d %v", i.at().Sub(zero).Milliseconds(), i), args...)
 		},
 		Job: func(i JobInfo) {
 			if i.Err != nil {

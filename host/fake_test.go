@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -29,6 +30,7 @@ type fakeSynth struct {
 	tries    map[string]int
 	opens    int
 	options  map[string]string // of the last opening
+	fault    func(n int) error // of the n-th opening
 	form     assignment.Form
 }
 
@@ -77,6 +79,11 @@ func (s *fakeSynth) Open(ctx context.Context, req *contract.OpenRequest) (*contr
 	defer s.mu.Unlock()
 	s.last++
 	s.opens++
+	if s.fault != nil {
+		if err := s.fault(s.opens); err != nil {
+			return nil, err
+		}
+	}
 	s.options = req.Options
 	out.ID = fmt.Sprint("ses", s.last)
 	s.sessions[out.ID] = ses
@@ -181,6 +188,8 @@ type fakeProver struct {
 	lanes int
 	able  []string
 	fault func(n int, witness string, proof []byte) ([]byte, error)
+	plan  func(*contract.KeyPlan) error // changes the answer of PlanKey
+	load  error                         // of LoadKey
 
 	mu     sync.Mutex
 	keys   map[string]string // loaded: id to name
@@ -203,7 +212,13 @@ func (p *fakeProver) Describe(context.Context) (*contract.ProverInfo, error) {
 }
 
 func (p *fakeProver) PlanKey(context.Context, *groth16.Shape) (*contract.KeyPlan, error) {
-	return &contract.KeyPlan{ResidentBytes: p.w.keyBytes, ScratchBytes: p.w.scratch, Evaluations: p.w.evaluations}, nil
+	plan := &contract.KeyPlan{ResidentBytes: p.w.keyBytes, ScratchBytes: p.w.scratch, Evaluations: p.w.evaluations}
+	if p.plan != nil {
+		if err := p.plan(plan); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
 }
 
 func (p *fakeProver) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*contract.LoadedKey, error) {
@@ -215,8 +230,8 @@ func (p *fakeProver) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, p.w.loadTime); err != nil {
-		return nil, err
+	if err := sleep(ctx, p.w.loadTime); err != nil || p.load != nil {
+		return nil, errors.Join(err, p.load)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

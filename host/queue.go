@@ -11,22 +11,27 @@ import (
 )
 
 // laneQueue is where synthesised partitions wait for a lane of their backend: most urgent first, then retries, then oldest. Its room is
-// max(lookahead, permits): whoever enters holds a permit, so it is never full, and entering never blocks.
+// max(lookahead, permits): while whoever enters holds a permit, it is never full, and entering never blocks. Where permits are given back before
+// (parks), those who find no room stand outside.
 type laneQueue struct {
-	room int
+	room  int
+	parks bool
 
-	mu    sync.Mutex
-	lanes int
-	busy  int
-	seq   uint64
-	line  []*laneWaiter
+	mu     sync.Mutex
+	idle   []int // lanes, ascending
+	inside int   // of those in line
+	seq    uint64
+	line   []*laneWaiter // inside or not, in the order of lanes
 }
 
 type laneWaiter struct {
 	priority   ledger.Priority
 	front      bool
 	order, seq uint64
-	ready      chan struct{}
+	inside     bool
+	room       chan struct{} // closed when it is inside
+	ready      chan struct{} // closed when it has lane
+	lane       int
 }
 
 func (w *laneWaiter) before(o *laneWaiter) bool {
@@ -41,17 +46,24 @@ func (w *laneWaiter) before(o *laneWaiter) bool {
 	return w.seq < o.seq
 }
 
-func newLaneQueue(lanes, room int) *laneQueue { return &laneQueue{lanes: lanes, room: room} }
+func newLaneQueue(lanes, room int, parks bool) *laneQueue {
+	q := &laneQueue{room: room, parks: parks}
+	for i := range lanes {
+		q.idle = append(q.idle, i)
+	}
+	return q
+}
 
-// enter puts a partition into the queue. wait returns when it has a lane, which free gives back.
+// enter puts a partition into the line. sent returns when it is inside the queue, wait when it has a lane; leave gives back what it has then. After an
+// error of sent or wait it has left.
 func (q *laneQueue) enter(p ledger.Priority, front bool, order uint64) (*laneWaiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.line) >= q.room {
+	if !q.parks && len(q.line) >= q.room {
 		return nil, errs.New(errs.Internal, "queue", "%d partitions wait where there is room for %d", len(q.line), q.room)
 	}
 	q.seq++
-	w := &laneWaiter{priority: p, front: front, order: order, seq: q.seq, ready: make(chan struct{})}
+	w := &laneWaiter{priority: p, front: front, order: order, seq: q.seq, lane: -1, room: make(chan struct{}), ready: make(chan struct{})}
 	i := sort.Search(len(q.line), func(i int) bool { return w.before(q.line[i]) })
 	q.line = append(q.line, nil)
 	copy(q.line[i+1:], q.line[i:])
@@ -60,50 +72,71 @@ func (q *laneQueue) enter(p ledger.Priority, front bool, order uint64) (*laneWai
 	return w, nil
 }
 
+// pump lets in whom there is room for, and gives free lanes to the first inside, until neither can be done. q.mu is held.
 func (q *laneQueue) pump() {
-	for q.busy < q.lanes && len(q.line) > 0 {
-		q.busy++
-		close(q.line[0].ready)
-		q.line = q.line[1:]
+	for {
+		for i := 0; i < len(q.line) && q.inside < q.room; i++ {
+			if w := q.line[i]; !w.inside {
+				w.inside = true
+				q.inside++
+				close(w.room)
+			}
+		}
+		if len(q.idle) == 0 || q.inside == 0 {
+			return
+		}
+		for i, w := range q.line {
+			if w.inside {
+				q.line = append(q.line[:i], q.line[i+1:]...)
+				q.inside--
+				w.lane, q.idle = q.idle[0], q.idle[1:]
+				close(w.ready)
+				break
+			}
+		}
 	}
 }
 
-// wait returns with a lane taken, or with the error of ctx and none.
-func (q *laneQueue) wait(ctx context.Context, w *laneWaiter) error {
+func (q *laneQueue) sent(ctx context.Context, w *laneWaiter) error { return q.await(ctx, w, w.room) }
+func (q *laneQueue) wait(ctx context.Context, w *laneWaiter) error { return q.await(ctx, w, w.ready) }
+
+func (q *laneQueue) await(ctx context.Context, w *laneWaiter, event chan struct{}) error {
 	select {
-	case <-w.ready:
+	case <-event:
 		return nil
 	case <-ctx.Done():
+		q.leave(w)
+		return errs.Wrap(ctx.Err(), "wait for a lane")
 	}
+}
+
+// leave takes w out of the line, or gives its lane back.
+func (q *laneQueue) leave(w *laneWaiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if w.lane >= 0 {
+		i := sort.SearchInts(q.idle, w.lane)
+		if i < len(q.idle) && q.idle[i] == w.lane {
+			panic(fmt.Sprintf("host: lane %d given back twice", w.lane))
+		}
+		q.idle = append(q.idle, 0)
+		copy(q.idle[i+1:], q.idle[i:])
+		q.idle[i] = w.lane
+	}
 	for i := range q.line {
 		if q.line[i] == w {
 			q.line = append(q.line[:i], q.line[i+1:]...)
-			return errs.Wrap(ctx.Err(), "wait for a lane")
+			if w.inside {
+				q.inside--
+			}
+			break
 		}
-	}
-	q.leave() // got it at the same time
-	return errs.Wrap(ctx.Err(), "wait for a lane")
-}
-
-// free gives back the lane that wait returned with.
-func (q *laneQueue) free() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.leave()
-}
-
-func (q *laneQueue) leave() {
-	q.busy--
-	if q.busy < 0 {
-		panic(fmt.Sprintf("host: %d lanes busy", q.busy))
 	}
 	q.pump()
 }
 
-func (q *laneQueue) state() (waiting, busy int) {
+func (q *laneQueue) waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.line), q.busy
+	return len(q.line)
 }

@@ -184,7 +184,7 @@ func (r *run) open(ctx context.Context, kind string) (*session, error) {
 	s := &session{r: r, front: r.front, gate: gate.New(), req: contract.OpenRequest{Kind: kind, Options: r.options(), Threads: r.e.cfg.Threads}}
 	s.req.Inputs = append([]contract.Input{r.key.file}, r.in.list...)
 	s.resident = r.e.ledger.NewResident("session of job "+r.id, ledger.Session, r.estimate(), s.unload)
-	for {
+	for attempt := 1; ; attempt++ {
 		g, err := r.e.ledger.Acquire(ctx, ledger.Request{Owner: "job " + r.id, Priority: r.job.Priority, Order: r.age(0), Residents: []*ledger.Resident{s.resident}})
 		if err == nil {
 			r.e.ledger.TrimIdle()
@@ -194,7 +194,11 @@ func (r *run) open(ctx context.Context, kind string) (*session, error) {
 			}
 		}
 		if err == errLarger {
+			attempt--
 			continue
+		}
+		if g != nil && errs.IsRetryable(err) && ctx.Err() == nil && attempt < r.e.cfg.MaxAttempts && r.key.changed(r.e) == nil {
+			continue // its process died
 		}
 		if err == nil {
 			err = r.fits(s.partitions)

@@ -229,16 +229,18 @@ type watch struct {
 	events []BuffersInfo
 	back   []BackendInfo
 	most   Gauges
+
+	permits int // sets of evaluations that may be alive
 }
 
-func (w *watch) listener(permits int) *Listener {
+func (w *watch) listener() *Listener {
 	return &Listener{
 		Buffers: func(i BuffersInfo) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.events = append(w.events, i)
-			if i.Provers > permits || i.Est > i.Budget || i.Shells > i.Aux || min(i.Synth, i.Provers, i.Aux, i.Shells, i.Pending) < 0 {
-				w.t.Errorf("with %d permits: %v", permits, i)
+			if i.Provers > w.permits || i.Est > i.Budget || i.Shells > i.Aux || min(i.Synth, i.Provers, i.Aux, i.Shells, i.Pending) < 0 {
+				w.t.Errorf("with %d permits: %v", w.permits, i)
 			}
 			w.most.Provers, w.most.Est = max(w.most.Provers, i.Provers), max(w.most.Est, i.Est)
 		},
@@ -276,7 +278,8 @@ func (w *world) start(cfg Config, s *fakeSynth, provers ...*fakeProver) (*Engine
 	if cfg.MemoryBudget == 0 {
 		cfg.MemoryBudget = 1 << 30
 	}
-	cfg.Listener = seen.listener(cfg.PartitionWorkers)
+	seen.permits = cfg.PartitionWorkers
+	cfg.Listener = seen.listener()
 	e, err := newEngine(context.Background(), cfg, w.deps())
 	if err != nil {
 		w.t.Fatal(err)
@@ -297,8 +300,8 @@ func (w *world) quiet(e *Engine) {
 	}
 	for _, b := range e.backends {
 		if b.queue != nil {
-			if waiting, busy := b.queue.state(); waiting+busy != 0 {
-				w.t.Errorf("backend %s: %d waiting, %d lanes taken", b.name, waiting, busy)
+			if waiting, idle := b.queue.waiting(), len(b.queue.idle); waiting != 0 || idle != max(1, b.info.Lanes) {
+				w.t.Errorf("backend %s: %d waiting, %d of %d lanes free", b.name, waiting, idle, b.info.Lanes)
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func prove(ctx context.Context, s *session) error {
 	var result *host.Result
 	err = s.withEngine(ctx, func(c *host.Config) { c.TestRandomness = job.InsecureTestRandomness != nil }, &host.Listener{
 		Timeline: func(i host.TimelineInfo) {
-			if i.Err == nil {
+			if !i.Start && i.Err == nil {
 				bar.step(nextStage[i.Stage])
 			}
 		},

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -207,6 +208,11 @@ func ClassOf(err error) Class {
 
 // Is reports whether err is of class c.
 func Is(err error, c Class) bool { return err != nil && ClassOf(err) == c }
+
+// IsOneOf reports whether err has one of the classes.
+func IsOneOf(err error, classes ...Class) bool {
+	return err != nil && slices.Contains(classes, ClassOf(err))
+}
 
 // HintOf returns the outermost non-empty hint in err's chain.
 func HintOf(err error) string {
