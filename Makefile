@@ -66,3 +66,5 @@ microbench:
 
 clean:
 	rm -rf bin
+
+-include mk/cuda.mk

@@ -1,0 +1,4 @@
+// Fp: the base field of BLS12-381.
+#pragma once
+
+#include "field.cuh"
