@@ -36,6 +36,8 @@ type Engine struct {
 	jobs     map[string]*run // running
 	kept     map[string]*run // finished well, for repeated ids
 	keptIDs  []string        // oldest first
+	keptSize int64           // bytes of their results
+	keepSize int64           // and what they may come to
 	accepted int             // partitions accepted and not finished
 	order    uint64
 	setups   map[uint64]context.CancelCauseFunc
@@ -81,7 +83,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		}
 		budget, from = limit.Bytes, limit.String()
 	}
-	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}, setups: map[uint64]context.CancelCauseFunc{}}
+	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}, keepSize: keepBytes, setups: map[uint64]context.CancelCauseFunc{}}
 	e.idle = sync.NewCond(&e.mu)
 	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget})
 	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers,
@@ -238,6 +240,9 @@ func (e *Engine) enter(r *run) (other, stopping *run, err error) {
 	return nil, nil, nil
 }
 
+// keepBytes bounds the results that are remembered, whatever their number: a proof is small, but its public inputs may be a million.
+const keepBytes = 64 << 20
+
 // leave takes a finished job out, and remembers it if it went well.
 func (e *Engine) leave(r *run) {
 	state := "done"
@@ -255,8 +260,11 @@ func (e *Engine) leave(r *run) {
 		r.state = runKept
 		e.kept[r.id] = r
 		e.keptIDs = append(e.keptIDs, r.id)
-		if len(e.keptIDs) > e.cfg.KeepResults {
-			delete(e.kept, e.keptIDs[0])
+		e.keptSize += r.result.size()
+		for len(e.keptIDs) > e.cfg.KeepResults || e.keptSize > e.keepSize {
+			id := e.keptIDs[0]
+			e.keptSize -= e.kept[id].result.size()
+			delete(e.kept, id)
 			e.keptIDs = e.keptIDs[1:]
 		}
 	}

@@ -119,7 +119,7 @@ type PartitionReport struct {
 	OnDevice  time.Duration // evaluations consumed to device done
 	Finish    time.Duration // device done to proof
 	Verify    time.Duration
-	Total     time.Duration // from submission
+	Total     time.Duration // of all attempts, from the first request for memory to the checked proof
 
 	Steps []contract.StageTime // as the backend reports them
 }

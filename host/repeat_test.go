@@ -127,3 +127,51 @@ func TestResultHasTheVerifyingKey(t *testing.T) {
 	}
 	w.finish(e, s)
 }
+
+// Results are remembered while they are few and small: the oldest goes first, and one that is too large by itself is not kept.
+func TestKeptResultsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	key, wide := w.key("k", 4, 10, 1), w.key("wide", 8, 120, 100)
+	synctest.Test(t, func(t *testing.T) {
+		s, p := w.synth(), w.prover("p", 1)
+		e, _ := w.start(Config{KeepResults: 3}, s, p)
+		prove := func(id, key string) {
+			t.Helper()
+			if _, err := e.Prove(context.Background(), w.job(id, key, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kept := func(want ...string) {
+			t.Helper()
+			if fmt.Sprint(e.keptIDs) != fmt.Sprint(want) || len(e.kept) != len(want) {
+				t.Errorf("kept: %v, want %v", e.keptIDs, want)
+			}
+			var n int64
+			for _, r := range e.kept {
+				n += r.result.size()
+			}
+			if n != e.keptSize {
+				t.Errorf("%d bytes are counted, %d kept", e.keptSize, n)
+			}
+		}
+		for _, id := range []string{"a", "b", "c", "d"} {
+			prove(id, key)
+		}
+		kept("b", "c", "d")
+		one := e.kept["b"].result.size()
+		e.keepSize = 3 * one
+		prove("wide", wide)
+		kept()
+		prove("e", key)
+		e.keepSize = one
+		prove("f", key)
+		kept("f")
+		before := p.proofs
+		prove("f", key)
+		prove("e", key)
+		if p.proofs != before+1 {
+			t.Errorf("%d proofs for one remembered and one forgotten", p.proofs-before)
+		}
+		w.finish(e, s)
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -78,6 +79,15 @@ func (r *run) execute(ctx context.Context) {
 		result.Peak = r.e.Report()
 	}
 	r.result, r.err = result, err
+}
+
+// size is the bytes that a result takes while it is remembered, nearly.
+func (r *Result) size() int64 {
+	n := int64(len(r.Proofs))*int64(unsafe.Sizeof(groth16.Proof{})+unsafe.Sizeof(PartitionReport{})) + int64(len(r.VK.IC))*int64(unsafe.Sizeof(r.VK.IC[0]))
+	for _, p := range r.Public {
+		n += int64(len(p)) * fr.Bytes
+	}
+	return n
 }
 
 // copyResult is the answer for one of the callers, who may all change what they get.
