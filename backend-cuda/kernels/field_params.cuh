@@ -13,6 +13,12 @@
 
 namespace weir {
 
+#if defined(__CUDACC__)
+// -1/r mod 2^32 = -1, in constant memory: known to the compiler, a product with -1 becomes a negation that is folded into the low halves of the products that
+// follow, and these are then no longer one wide multiplication with their high halves.
+static __constant__ uint32_t fr_neg_inv_bank = 0xffffffffu;
+#endif
+
 // A local constexpr array behind a function: the one form that host code, device code and unrolled loops all fold to immediates.
 #define WEIR_LIMBS(name, n, ...)                          \
 	WEIR_HD static constexpr uint32_t name(int i) {   \
@@ -30,6 +36,7 @@ struct FpParams {
 		0x4b1ba7b6u, 0x397fe69au, 0x1a0111eau)
 	WEIR_LIMBS(modulus2, 12, 0xffff5556u, 0x73fdffffu, 0x62a7ffffu, 0x3d57fffdu, 0xed61ec48u, 0xce61a541u, 0xe70a257eu, 0xc8ee9709u, 0x869759aeu,
 		0x96374f6cu, 0x72ffcd34u, 0x340223d4u)
+	WEIR_HD static uint32_t quotient(uint32_t low) { return low * neg_inv; }  // the multiple of p that clears a low limb
 	// R mod p, the Montgomery form of one.
 	WEIR_LIMBS(one, 12, 0x0002fffdu, 0x76090000u, 0xc40c0002u, 0xebf4000bu, 0x53c758bau, 0x5f489857u, 0x70525745u, 0x77ce5853u, 0xa256ec6du, 0x5c071a97u,
 		0xfa80e493u, 0x15f65ec3u)
@@ -46,6 +53,13 @@ struct FrParams {
 	static constexpr bool lazy = false;
 	WEIR_LIMBS(modulus, 8, 0x00000001u, 0xffffffffu, 0xfffe5bfeu, 0x53bda402u, 0x09a1d805u, 0x3339d808u, 0x299d7d48u, 0x73eda753u)
 	WEIR_LIMBS(modulus2, 8, 0x00000002u, 0xfffffffeu, 0xfffcb7fdu, 0xa77b4805u, 0x1343b00au, 0x6673b010u, 0x533afa90u, 0xe7db4ea6u)
+	WEIR_HD static uint32_t quotient(uint32_t low) {
+#if defined(__CUDA_ARCH__)
+		return low * fr_neg_inv_bank;
+#else
+		return low * neg_inv;
+#endif
+	}
 	WEIR_LIMBS(one, 8, 0xfffffffeu, 0x00000001u, 0x00034802u, 0x5884b7fau, 0xecbc4ff5u, 0x998c4fefu, 0xacc5056fu, 0x1824b159u)
 	WEIR_LIMBS(r2, 8, 0xf3f29c6du, 0xc999e990u, 0x87925c23u, 0x2b6cedcbu, 0x7254398fu, 0x05d31496u, 0x9f59ff11u, 0x0748d9d9u)
 };

@@ -105,7 +105,7 @@ __device__ __forceinline__ void mont_mul(uint32_t* r, const uint32_t* a, const u
 	uint32_t even[N], odd[N];
 	row_mul<N>(even, a, b[0]);
 	row_mul<N>(odd, a + 1, b[0]);
-	uint32_t m = even[0] * P::neg_inv;
+	uint32_t m = P::quotient(even[0]);
 	row_mad_cc<N>(odd, p + 1, m);
 	row_mad_cc<N>(even, p, m);
 	addc(odd[N - 1], odd[N - 1], 0);
@@ -120,7 +120,7 @@ __device__ __forceinline__ void mont_mul(uint32_t* r, const uint32_t* a, const u
 		cmad(o[N - 2], o[N - 1], a[N - 1], b[i], 0, 0);
 		row_mad_cc<N>(e, a, b[i]);
 		addc(o[N - 1], o[N - 1], 0);
-		m = e[0] * P::neg_inv;
+		m = P::quotient(e[0]);
 		row_mad_cc<N>(o, p + 1, m);
 		row_mad_cc<N>(e, p, m);
 		addc(o[N - 1], o[N - 1], 0);
