@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -24,7 +25,7 @@ type Config struct {
 	// Lookahead is how many synthesised partitions may wait for a lane of a backend; the queue has room for
 	// max(Lookahead, PartitionWorkers). Default is 1.
 	Lookahead int
-	// MemoryBudget is the bytes that all large buffers, keys and working memory together may take. Default, 0, is auto: see package
+	// MemoryBudget is the bytes that all large buffers, keys and working memory together may take; NoBudget: no bound. Default, 0, is auto: see package
 	// memlimit.
 	MemoryBudget int64
 	// Threads is how many threads synthesis and proving may use, each. Default, 0, is all of the machine's.
@@ -66,6 +67,9 @@ type Config struct {
 	// Clock is where the engine takes its time from. Default is the system's.
 	Clock Clock
 }
+
+// NoBudget is the MemoryBudget that refuses nothing: the system kills what does not fit.
+const NoBudget = math.MaxInt64
 
 // When a permit is given back. Only the first bounds the sets of evaluations by the permits; the others are what other engines do, and are there to be
 // measured.

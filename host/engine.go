@@ -76,12 +76,15 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		}
 	}
 	budget, from := cfg.MemoryBudget, "from the configuration"
-	if budget == 0 {
+	switch budget {
+	case 0:
 		limit, err := memlimit.Auto()
 		if err != nil {
 			return nil, err
 		}
 		budget, from = limit.Bytes, limit.String()
+	case NoBudget:
+		cfg.Logger.Warn("there is no memory budget: what does not fit is killed by the system")
 	}
 	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}, keepSize: keepBytes, setups: map[uint64]context.CancelCauseFunc{}}
 	e.idle = sync.NewCond(&e.mu)

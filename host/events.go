@@ -233,17 +233,14 @@ func LogListener(log hclog.Logger) *Listener {
 				return
 			}
 			once.Do(func() { zero = i.at() })
-			args := []any{"attempt", i.Attempt}
+			line := fmt.Sprintf("TIMELINE %d %v attempt=%d", i.at().Sub(zero).Milliseconds(), i, i.Attempt) // one message: the logger would put a colon behind the lane
 			if i.Backend != "" {
-				args = append(args, "backend", i.Backend)
-			}
-			if !i.Start {
-				args = append(args, "took", i.End.Sub(i.Begin))
+				line += " backend=" + i.Backend
 			}
 			if i.Err != nil {
-				args = append(args, "error", i.Err)
+				line += fmt.Sprintf(" error=%q", i.Err.Error())
 			}
-			log.Debug(fmt.Sprintf("TIMELINE %d %v", i.at().Sub(zero).Milliseconds(), i), args...)
+			log.Debug(line)
 		},
 		Job: func(i JobInfo) {
 			if i.Err != nil {

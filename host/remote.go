@@ -91,6 +91,9 @@ func (e *Engine) heapLimit(prover bool) int64 {
 		}
 	}
 	budget := e.ledger.Budget()
+	if budget == NoBudget {
+		return 0 // of the collector: none
+	}
 	forSynths := budget / 4
 	switch {
 	case provers == 0:

@@ -22,9 +22,10 @@ import (
 
 // Config is the effective configuration. Zero numbers mean that the engine chooses.
 type Config struct {
-	MemoryBudget     int64 // bytes; 0: auto
+	MemoryBudget     int64 // bytes; 0: auto; host.NoBudget: none
 	PartitionWorkers int
 	Lookahead        int
+	PermitRelease    string
 	Threads          int
 	Backend          string
 	CheckWitness     bool

@@ -3,10 +3,12 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/weir-zk/weir/host"
 	"github.com/weir-zk/weir/internal/units"
 	"github.com/weir-zk/weir/sdk/errs"
 )
@@ -38,30 +40,45 @@ func (f *field) quoted(text string) bool {
 	return f.kind == kindBytes || f.kind == kindText || f.kind == kindDuration
 }
 
+var releases = []string{host.PermitFreed, host.PermitSent, host.PermitSynthesized}
+
 // Levels of log_level, from silent to all.
 var Levels = []string{"off", "error", "warn", "info", "debug", "trace"}
 
 // fields is the list of keys: everything that a flag, the environment or the file can set. docs/config.md is checked against it.
 var fields = []field{
-	{"memory_budget", kindBytes, "auto", "bytes that buffers, keys and working memory may take together; auto: what the machine or its container has to give",
+	{"memory_budget", kindBytes, "auto", "bytes that buffers, keys and working memory may take together; auto: what the machine or its container has to give; none: no bound",
 		func(c *Config, s string) (err error) {
-			if s == "auto" {
+			switch s {
+			case "auto":
 				c.MemoryBudget = 0
+				return nil
+			case "none":
+				c.MemoryBudget = host.NoBudget
 				return nil
 			}
 			c.MemoryBudget, err = units.ParseBytes(s)
 			if err == nil && c.MemoryBudget == 0 {
-				return expected("auto, or more than 0 bytes", s)
+				return expected("auto, none, or more than 0 bytes", s)
 			}
 			return err
 		},
 		func(c *Config) string {
-			if c.MemoryBudget == 0 {
+			switch c.MemoryBudget {
+			case 0:
 				return "auto"
+			case host.NoBudget:
+				return "none"
 			}
 			return units.FormatBytes(c.MemoryBudget)
 		}},
 	number("partition_workers", "permits: partitions whose evaluations (a, b, c) may be alive at once; 0: 2, and one more for every 8 threads", func(c *Config) *int { return &c.PartitionWorkers }, 0, 4096),
+	word("permit_release", "when a permit is given back: freed (with the evaluations), sent (with a place in the queue for a backend) or synthesized; only freed bounds memory by the permits", func(c *Config) *string { return &c.PermitRelease }, func(s string) error {
+		if !slices.Contains(releases, s) {
+			return expected("one of "+strings.Join(releases, ", "), s)
+		}
+		return nil
+	}).with(host.PermitFreed),
 	number("lookahead", "synthesised partitions that may wait for a backend; 0: 1", func(c *Config) *int { return &c.Lookahead }, 0, 4096),
 	number("threads", "threads for synthesis and for proving, each; 0: all of the machine's", func(c *Config) *int { return &c.Threads }, 0, 1<<16),
 	word("backend", "prover that is used; empty: the first that works", func(c *Config) *string { return &c.Backend }, nil),

@@ -6,7 +6,7 @@ import "github.com/weir-zk/weir/host"
 func (c *Config) Host() host.Config {
 	out := host.Config{
 		PartitionWorkers: c.PartitionWorkers, Lookahead: c.Lookahead, MemoryBudget: c.MemoryBudget, Threads: c.Threads, Backend: c.Backend,
-		MaxAttempts: c.MaxAttempts, QuarantineAfter: c.QuarantineAfter, MaxPartitions: c.MaxPartitions,
+		MaxAttempts: c.MaxAttempts, QuarantineAfter: c.QuarantineAfter, MaxPartitions: c.MaxPartitions, PermitRelease: c.PermitRelease,
 		StartTimeout: c.StartTimeout, CancelTimeout: c.CancelTimeout, RuntimeDir: c.RuntimeDir,
 	}
 	taken := map[string]bool{}
