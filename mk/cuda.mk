@@ -12,7 +12,7 @@ CUDA_ARCHS = 80 86 89 90a 100 120
 CUDA_ALL = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_120,code=compute_120
 CUDA_ONE = -gencode=arch=compute_$(CUDA_ARCH),code=sm_$(CUDA_ARCH)
 # DEBUG_SYNC=1 checks after every launch.
-NVCCFLAGS = -std=c++17 -O3 -Xcompiler -fPIC,-fvisibility=hidden,-Wall -cudart static $(if $(DEBUG_SYNC),-DWEIR_DEBUG_SYNC)
+NVCCFLAGS = -std=c++17 -O3 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas -cudart static $(if $(DEBUG_SYNC),-DWEIR_DEBUG_SYNC)
 
 bin/cuda/toolchain.mk: scripts/cuda-toolchain.sh
 	@mkdir -p bin/cuda

@@ -131,8 +131,9 @@ struct alignas(16) Field {
 	}
 };
 
-// Values below 2p. A product may take one factor below 4p and the other below 2p: 8 p^2/R + p < 2p, as R > 9.8 p.
-template <class P>
+// Values below 2p. A product may take one factor below 4p and the other below 2p: 8 p^2/R + p < 2p, as R > 9.8 p. With Call, products are one function that is called
+// instead of 370 instructions in place: loops over point formulas then fit the instruction cache and compile in seconds.
+template <class P, bool Call = false>
 struct alignas(16) LazyField {
 	static_assert(P::lazy, "2p must be far enough below R");
 	using Params = P;
@@ -215,6 +216,16 @@ struct alignas(16) LazyField {
 	}
 	WEIR_HD LazyField dbl() const { return *this + *this; }
 	WEIR_HD friend LazyField operator*(const LazyField& a, const LazyField& b) {
+		if constexpr (Call) {
+			return mul_call(a, b);
+		} else {
+			LazyField r;
+			limb::mont_mul<P>(r.v, a.v, b.v);
+			return r;
+		}
+	}
+	// By value: the arguments and the result travel in registers.
+	WEIR_HD_CALL static LazyField mul_call(LazyField a, LazyField b) {
 		LazyField r;
 		limb::mont_mul<P>(r.v, a.v, b.v);
 		return r;
@@ -234,6 +245,7 @@ struct alignas(16) LazyField {
 using Fp = Field<FpParams>;
 using Fr = Field<FrParams>;
 using FpLazy = LazyField<FpParams>;
+using FpCall = LazyField<FpParams, true>;
 
 static_assert(sizeof(Fp) == 48 && sizeof(Fr) == 32 && sizeof(FpLazy) == 48, "the layout of gnark-crypto's elements");
 
