@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -57,11 +58,20 @@ func (p *Process) goneError(ctx context.Context, err error) error {
 	return &errs.Error{Class: errs.BackendGone, Op: "call plugin " + p.name, Found: "connection lost", Retryable: true, Err: err}
 }
 
-// limits are the first options of every call, so that a call may set its own. They follow what the plugin said about
-// itself, which is known only when the connection exists.
+// limits are the last options of every call, since go-plugin's own, which allow 2 GiB, are among those before. A call may set lower ones. They follow
+// what the plugin said about itself, which is known only when the connection exists.
 func (p *Process) limits(opts []grpc.CallOption) []grpc.CallOption {
-	n := int(p.maxMessage.Load())
-	return append([]grpc.CallOption{grpc.MaxCallRecvMsgSize(n), grpc.MaxCallSendMsgSize(n)}, opts...)
+	send := int(p.maxMessage.Load())
+	receive := send
+	for _, o := range opts {
+		switch o := o.(type) {
+		case grpc.MaxRecvMsgSizeCallOption:
+			receive = min(receive, o.MaxRecvMsgSize)
+		case grpc.MaxSendMsgSizeCallOption:
+			send = min(send, o.MaxSendMsgSize)
+		}
+	}
+	return append(slices.Clone(opts), grpc.MaxCallRecvMsgSize(receive), grpc.MaxCallSendMsgSize(send))
 }
 
 func (p *Process) unary(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

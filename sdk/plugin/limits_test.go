@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"google.golang.org/grpc"
 
 	"github.com/weir-zk/weir/sdk/errs"
 )
@@ -31,15 +32,17 @@ func payload(t *testing.T, size int) int {
 // veryLarge is a message far over small limits, and within the default one.
 const veryLarge = 200<<20 - raceLess
 
-// TestMessageLimits: on both sides of the limit, in both directions, refused by whichever side sees it first (T9).
+// What gRPC says when a side refuses to send, and to receive.
+const (
+	notSent     = "trying to send message larger than max"
+	notReceived = "received message larger than max"
+)
+
+// TestMessageLimits: on both sides of the limit, in both directions, refused by the host, whatever the plugin allows, and by the plugin, whatever the
+// host allows (T9).
 func TestMessageLimits(t *testing.T) {
 	const limit = 1 << 20
-	p := launchTest(t, "ok", func(c *LaunchConfig) { c.MaxMessage = limit })
-	if p.MaxMessage() != limit {
-		t.Fatalf("limit %d", p.MaxMessage())
-	}
 	ctx := context.Background()
-	send, receive := grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32)
 	for _, c := range []struct {
 		size int
 		ok   bool
@@ -47,27 +50,50 @@ func TestMessageLimits(t *testing.T) {
 		n := payload(t, c.size)
 		value := make([]byte, n)
 		for _, by := range []struct {
-			name string
-			opts []grpc.CallOption
-		}{{"host", nil}, {"plugin", []grpc.CallOption{send, receive}}} {
-			out, err := callBytes(ctx, p, "Len", value, by.opts...)
-			checkLimit(t, fmt.Sprintf("%d bytes to the plugin, %s refuses", c.size, by.name), c.ok, err, string(out) == strconv.Itoa(n))
-			out, err = callBytes(ctx, p, "Blob", []byte(strconv.Itoa(n)), by.opts...)
-			checkLimit(t, fmt.Sprintf("%d bytes to the host, %s refuses", c.size, by.name), c.ok, err, len(out) == n)
+			name             string
+			agreed, host     int // the limit that both keep, and then the host's own
+			toPlugin, toHost string
+		}{{"host", 0, limit, notSent, notReceived}, {"plugin", limit, math.MaxInt32, notReceived, notSent}} {
+			p := launchTest(t, "ok", func(l *LaunchConfig) { l.MaxMessage = by.agreed })
+			p.maxMessage.Store(int64(by.host))
+			out, err := callBytes(ctx, p, "Len", value)
+			checkLimit(t, fmt.Sprintf("%d bytes to the plugin, %s refuses", c.size, by.name), c.ok, by.toPlugin, err, string(out) == strconv.Itoa(n))
+			out, err = callBytes(ctx, p, "Blob", []byte(strconv.Itoa(n)))
+			checkLimit(t, fmt.Sprintf("%d bytes to the host, %s refuses", c.size, by.name), c.ok, by.toHost, err, len(out) == n)
+			if err := p.Ping(ctx); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	if err := p.Ping(ctx); err != nil {
-		t.Error(err)
 	}
 }
 
-func checkLimit(t *testing.T, what string, ok bool, err error, right bool) {
+func checkLimit(t *testing.T, what string, ok bool, words string, err error, right bool) {
 	t.Helper()
 	if ok && (err != nil || !right) {
 		t.Errorf("%s: %v, answer right: %t", what, err, right)
 	}
-	if !ok && !errs.Is(errs.FromStatus(err), errs.Exhausted) {
-		t.Errorf("%s: %v", what, err)
+	if !ok && (!errs.Is(errs.FromStatus(err), errs.Exhausted) || !strings.Contains(err.Error(), words)) {
+		t.Errorf("%s: %v, expected %q", what, err, words)
+	}
+}
+
+// TestLimitOfACall: a call may set a lower limit, and no higher one.
+func TestLimitOfACall(t *testing.T) {
+	const limit = 1 << 20
+	p := launchTest(t, "ok")
+	p.maxMessage.Store(limit)
+	value := make([]byte, payload(t, limit))
+	for _, c := range []struct {
+		opt grpc.CallOption
+		ok  bool
+	}{{grpc.MaxCallSendMsgSize(limit - 1), false}, {grpc.MaxCallSendMsgSize(limit + 1), true}, {grpc.MaxCallRecvMsgSize(1), false}} {
+		_, err := callBytes(context.Background(), p, "Len", value, c.opt)
+		if (err == nil) != c.ok {
+			t.Errorf("%#v: %v", c.opt, err)
+		}
+	}
+	if _, err := callBytes(context.Background(), p, "Len", append(value, 0), grpc.MaxCallSendMsgSize(limit+1)); err == nil {
+		t.Error("a call went over the limit of all")
 	}
 }
 
@@ -76,9 +102,9 @@ func TestLargeMessage(t *testing.T) {
 	p := launchTest(t, "ok")
 	const n = veryLarge
 	out, err := callBytes(context.Background(), p, "Len", make([]byte, n))
-	checkLimit(t, "a large message to the plugin", true, err, string(out) == strconv.Itoa(n))
+	checkLimit(t, "a large message to the plugin", true, "", err, string(out) == strconv.Itoa(n))
 	out, err = callBytes(context.Background(), p, "Blob", []byte(strconv.Itoa(n)))
-	checkLimit(t, "a large message to the host", true, err, len(out) == n)
+	checkLimit(t, "a large message to the host", true, "", err, len(out) == n)
 }
 
 // TestLimitsAgree: the smaller wish of the two is the limit of both.
@@ -91,9 +117,10 @@ func TestLimitsAgree(t *testing.T) {
 		if c.want > 1<<20 {
 			continue
 		}
+		p.maxMessage.Store(math.MaxInt32)
 		for _, d := range []int{0, 1} {
-			_, err := callBytes(context.Background(), p, "Len", make([]byte, payload(t, c.want+d)), grpc.MaxCallSendMsgSize(math.MaxInt32))
-			checkLimit(t, fmt.Sprintf("limit %d and %d more, the plugin decides", c.want, d), d == 0, err, true)
+			_, err := callBytes(context.Background(), p, "Len", make([]byte, payload(t, c.want+d)))
+			checkLimit(t, fmt.Sprintf("limit %d and %d more, the plugin decides", c.want, d), d == 0, notReceived, err, true)
 		}
 	}
 }
@@ -103,15 +130,20 @@ func TestRefusedCallsLeaveNothing(t *testing.T) {
 	const limit = 1 << 16
 	p := launchTest(t, "ok", func(c *LaunchConfig) { c.MaxMessage = limit })
 	big := make([]byte, limit+1)
-	ask := []byte(strconv.Itoa(limit + 1))
+	ask, half := []byte(strconv.Itoa(limit+1)), []byte(strconv.Itoa(limit/2+1))
 	round := func(n int) {
 		for range n {
+			p.maxMessage.Store(limit)
 			_, err := callBytes(context.Background(), p, "Len", big)
-			checkLimit(t, "host refuses to send", false, err, true)
-			_, err = callBytes(context.Background(), p, "Len", big, grpc.MaxCallSendMsgSize(math.MaxInt32))
-			checkLimit(t, "plugin refuses to receive", false, err, true)
-			_, err = callBytes(context.Background(), p, "Blob", ask, grpc.MaxCallRecvMsgSize(math.MaxInt32))
-			checkLimit(t, "plugin refuses to send", false, err, true)
+			checkLimit(t, "host refuses to send", false, notSent, err, true)
+			p.maxMessage.Store(limit / 2)
+			_, err = callBytes(context.Background(), p, "Blob", half)
+			checkLimit(t, "host refuses to receive", false, notReceived, err, true)
+			p.maxMessage.Store(math.MaxInt32)
+			_, err = callBytes(context.Background(), p, "Len", big)
+			checkLimit(t, "plugin refuses to receive", false, notReceived, err, true)
+			_, err = callBytes(context.Background(), p, "Blob", ask)
+			checkLimit(t, "plugin refuses to send", false, notSent, err, true)
 			if t.Failed() {
 				return
 			}
