@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/weir-zk/weir/internal/circuitgen"
 	"github.com/weir-zk/weir/internal/testfiles"
 )
 
@@ -62,6 +64,32 @@ func TestCircomFixtures(t *testing.T) {
 	}
 }
 
+// A development key, written for bellman and read back, makes the same proofs, which hold for the .vk; with 8 rows and with 2^16, where the order of rows tells.
+func TestBellmanExportProves(t *testing.T) {
+	for _, c := range []circuitgen.Circuit{circuitgen.Tiny{Rows: 6, Public: 1}, circuitgen.Dense{Rows: circuitgen.FillDomain(16, 2), Seed: 5}} {
+		weir, dir := command(t)
+		r1cs, wtns, err := circuitgen.WriteFiles(dir, "c", c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weir("setup", "--circuit", r1cs, "--key", "c.wkey")
+		weir("key", "export", "--format", "bellman", "c.wkey", "c.params")
+		weir("key", "export", "--format", "vk", "c.wkey", "c.vk")
+		prove := func(key, out string) []byte {
+			weir("prove", "--key", key, "--circuit", r1cs, "--witness", wtns, "--format", "bellman", "--proof", out, "--public", out+".json", "--insecure-test-randomness", "3,5")
+			b, err := os.ReadFile(filepath.Join(dir, out))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		if a, b := prove("c.wkey", "w.bin"), prove("c.params", "p.bin"); len(a) != 192 || !bytes.Equal(a, b) {
+			t.Errorf("%T: the proofs are\n%x\n%x", c, a, b)
+		}
+		weir("verify", "--vkey", "c.vk", "--public", "p.bin.json", "--proof", "p.bin")
+	}
+}
+
 // snarkjs verifies weir's proofs, and proves with keys of weir setup; weir verifies those proofs.
 func TestSnarkjs(t *testing.T) {
 	snarkjs := testfiles.Snarkjs(t)
@@ -75,8 +103,19 @@ func TestSnarkjs(t *testing.T) {
 	}
 	fixture := func(f string) string { return testfiles.Circom("dom_1022", f) }
 
-	weir("prove", "--key", fixture("circuit.zkey"), "--witness", fixture("witness.wtns"), "--proof", "a.json", "--public", "a.public.json")
-	must("groth16", "verify", fixture("vkey.json"), p("a.public.json"), p("a.json"))
+	for _, name := range append(append([]string(nil), testfiles.Small...), testfiles.Large...) {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Dir(testfiles.Circom(name, "circuit.zkey"))
+			if _, err := os.Stat(folder); err != nil {
+				folder = testfiles.Shared(t, "fixtures", "circom", name) // skips with the reason
+			}
+			in := func(f string) string { return filepath.Join(folder, f) }
+			weir("prove", "--key", in("circuit.zkey"), "--witness", in("witness.wtns"), "--proof", "a.json", "--public", "a.public.json")
+			must("groth16", "verify", in("vkey.json"), p("a.public.json"), p("a.json"))
+			must("groth16", "prove", in("circuit.zkey"), in("witness.wtns"), p("s.json"), p("s.public.json"))
+			weir("verify", "--vkey", in("vkey.json"), "--public", "s.public.json", "--proof", "s.json")
+		})
+	}
 
 	for _, layout := range []string{"weir", "snarkjs"} {
 		weir("setup", "--circuit", fixture("circuit.r1cs"), "--key", "b.wkey", "--vkey", "b.vkey.json", "--layout", layout)

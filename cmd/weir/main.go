@@ -19,6 +19,9 @@ import (
 
 func main() { os.Exit(run(os.Args)) }
 
+// testCommands are none but in tests, which need a command that panics.
+var testCommands []*cli.Command
+
 // run does everything and returns the exit code, so that deferred calls have been made when the process ends.
 func run(args []string) (code int) {
 	host.Version, _, _ = buildVersion()
@@ -47,6 +50,7 @@ func run(args []string) (code int) {
 
 	cli.HelpPrinter = printHelp
 	app := newApp(t)
+	app.Commands = append(app.Commands, testCommands...)
 	args, err := arrange(app, args)
 	if err == nil {
 		err = app.RunContext(ctx, args)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/urfave/cli/v2"
 )
 
 func TestMain(m *testing.M) {
@@ -19,7 +20,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "plugin" && os.Args[2] == "serve" {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"weir": main})
+	testscript.Main(m, map[string]func(){"weir": main, "buggy-weir": func() {
+		testCommands = []*cli.Command{{Name: "panic", Action: func(*cli.Context) error { panic("a bug of the test's") }}}
+		main()
+	}})
 }
 
 // TestScripts runs the real main. Each script has a folder of its own; $CIRCOM and $FILECOIN hold the fixtures.

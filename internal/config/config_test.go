@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -165,7 +166,11 @@ func TestDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range fields {
-		row := "| `" + f.key + "` | `" + f.env() + "` |"
+		def := f.def
+		if f.quoted(def) {
+			def = strconv.Quote(def)
+		}
+		row := "| `" + f.key + "` | `" + f.env() + "` | `" + def + "` |"
 		if !strings.Contains(string(page), row) {
 			t.Errorf("docs/config.md has no row %s", row)
 		}

@@ -391,6 +391,9 @@ func someDensities(l *Layout) *Densities {
 func TestLargeKeysByteForByte(t *testing.T) {
 	dir := shared(t)
 	files, _ := filepath.Glob(filepath.Join(dir, "*.params"))
+	if len(files) == 0 {
+		t.Fatalf("no .params in %s", dir)
+	}
 	for _, f := range files {
 		raw := readFile(t, f)
 		p := openBytes(t, raw)
