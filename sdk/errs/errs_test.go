@@ -86,7 +86,7 @@ func TestStatusRoundTrip(t *testing.T) {
 
 func TestForeignStatus(t *testing.T) {
 	for code, want := range map[codes.Code]Class{codes.Unavailable: BackendGone, codes.Unimplemented: Unsupported, codes.ResourceExhausted: Exhausted,
-		codes.DeadlineExceeded: Deadline, codes.Unknown: Internal, codes.NotFound: NotFound, codes.Unauthenticated: PermissionDenied} {
+		codes.DeadlineExceeded: Deadline, codes.Canceled: Canceled, codes.Unknown: Internal, codes.NotFound: NotFound, codes.Unauthenticated: PermissionDenied} {
 		if got := FromStatus(status.Error(code, "x")); ClassOf(got) != want || (want == BackendGone) != IsRetryable(got) {
 			t.Errorf("%v: %v", code, ClassOf(got))
 		}
