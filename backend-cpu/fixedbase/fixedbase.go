@@ -38,7 +38,7 @@ type TableG2 struct {
 // NewG1 makes a table of the size that is best for n multiples of base, with at most tasks goroutines (all processors if tasks <= 0). It errors
 // only when ctx ends.
 func NewG1(ctx context.Context, base *bls12381.G1Affine, n, tasks int) (*TableG1, error) {
-	t := &TableG1{newTable[bls12381.G1Affine](n, 512, func(n int) affine.Kernel[bls12381.G1Affine] { return affine.NewG1(n) })}
+	t := &TableG1{newTable[bls12381.G1Affine](n, 512, affine.NewG1)}
 	powers := make([]bls12381.G1Jac, t.Count)
 	var p bls12381.G1Jac
 	p.FromAffine(base)
@@ -53,7 +53,7 @@ func NewG1(ctx context.Context, base *bls12381.G1Affine, n, tasks int) (*TableG1
 
 // NewG2 is NewG1 for the other group.
 func NewG2(ctx context.Context, base *bls12381.G2Affine, n, tasks int) (*TableG2, error) {
-	t := &TableG2{newTable[bls12381.G2Affine](n, 256, func(n int) affine.Kernel[bls12381.G2Affine] { return affine.NewG2(n) })}
+	t := &TableG2{newTable[bls12381.G2Affine](n, 256, affine.NewG2)}
 	powers := make([]bls12381.G2Affine, t.Count)
 	var p bls12381.G2Jac
 	p.FromAffine(base)
@@ -103,8 +103,7 @@ func newTable[P any](n, batch int, kernel func(n int) affine.Kernel[P]) table[P]
 func (t *table[P]) each(ctx context.Context, n, tasks int, f func(w *worker[P], i int)) error {
 	return parallel.RunWith(ctx, n, tasks, func() *worker[P] {
 		return &worker[P]{
-			k: t.kernel(t.batch), work: make([]P, t.batch), idx: make([]uint32, t.batch),
-			pairs: make([]affine.Pair, t.batch), scalars: make([]digits.Recoded, t.batch),
+			k: t.kernel(t.batch), ops: affine.NewOps(t.batch), scalars: make([]digits.Recoded, t.batch),
 		}
 	}, f)
 }
@@ -112,9 +111,7 @@ func (t *table[P]) each(ctx context.Context, n, tasks int, f func(w *worker[P], 
 // worker is the memory of one goroutine.
 type worker[P any] struct {
 	k       affine.Kernel[P]
-	work    []P
-	idx     []uint32
-	pairs   []affine.Pair
+	ops     affine.Ops
 	scalars []digits.Recoded
 }
 
@@ -125,11 +122,11 @@ func (t *table[P]) fill(ctx context.Context, powers []P, tasks int) error {
 		of[0] = powers[i]
 		for k := 1; k < len(of); k *= 2 {
 			for lo := 0; lo < k; lo += t.batch {
-				pairs := w.pairs[:min(t.batch, k-lo)]
-				for j := range pairs {
-					pairs[j] = affine.Pair{A: uint32(k - 1), B: uint32(lo + j)}
+				ops := w.ops.Slice(0, min(t.batch, k-lo))
+				for j := range ops.Dst {
+					ops.Dst[j], ops.A[j], ops.B[j] = uint32(k+lo+j), uint32(k-1), uint32(lo+j)
 				}
-				w.k.Add(of[k+lo:], of, of, pairs)
+				w.k.Add(of, of, of, ops)
 			}
 		}
 	})
@@ -153,22 +150,15 @@ func (t *table[P]) mul(w *worker[P], dst []P, scalars []fr.Element) {
 	for i := range scalars {
 		w.scalars[i] = t.Recode(&scalars[i])
 	}
-	pairs := w.pairs[:len(dst)]
 	for win := range t.Count {
 		r := t.Reader(win)
-		n := uint32(0)
-		for i := range pairs {
-			pairs[i] = affine.Pair{A: uint32(i), B: affine.None}
+		n := 0
+		for i := range dst {
 			if d, neg := r.Digit(&w.scalars[i]); d != 0 {
-				pairs[i].B = n
-				w.idx[n] = uint32(win*t.Values()) + d - 1 | neg<<31
+				w.ops.Dst[n], w.ops.B[n] = uint32(i), uint32(win*t.Values())+d-1|neg<<31
 				n++
 			}
 		}
-		if n == 0 {
-			continue
-		}
-		w.k.Gather(w.work[:n], t.of, w.idx[:n])
-		w.k.Add(dst, dst, w.work, pairs)
+		w.k.Add(dst, dst, t.of, affine.Ops{Dst: w.ops.Dst[:n], A: w.ops.Dst[:n], B: w.ops.B[:n]})
 	}
 }

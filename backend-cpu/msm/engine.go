@@ -87,8 +87,8 @@ func (e engine[P, J]) scratch(n, tasks int) int64 {
 	}
 	p := e.plan(min(n, MaxChunk), tasks)
 	pt, s, b := e.pointBytes(), p.piece, 1<<p.low
-	member := 8*p.block + 4*p.parts + s*(pt+4) + max(s, b)*8 + b*(4+4+4+pt) + e.batch()*e.kernelBytes()
-	team := pt*p.Values() + 8*p.parts + p.lines*(4*pt+16) + p.members*member
+	member := 8*p.block + 4*p.parts + s*(pt+4+affine.RunsBytes) + b*(4+4+4+4) + e.batch()*e.kernelBytes()
+	team := pt*(p.Values()+3*p.lines) + 8*p.parts + p.lines*2*12 + p.members*member
 	return int64(p.n)*36 + int64(p.teams)*int64(team)
 }
 
@@ -112,11 +112,9 @@ type chunk[P, J any] struct {
 type team[P, J any] struct {
 	engine[P, J]
 	plan
-	bucket  []P
+	bucket  []P          // and behind the buckets what reduce wants: three points for each line
 	locks   []sync.Mutex // one a part of the buckets
-	line    []P          // for each line, sum; then for each line, weighted sum
-	addend  []P          // what is added to line in a step
-	pairs   []affine.Pair
+	ops     affine.Ops   // two for each line
 	members []member[P]
 }
 
@@ -129,9 +127,9 @@ type member[P any] struct {
 	idx   []uint32 // their indices
 	count []uint32 // for each bucket of a part, its terms in a piece; then where they begin
 	lens  []uint32 // length of each run of points with the same bucket
+	at    []uint32 // where it begins
 	ids   []uint32 // its bucket
-	sums  []P      // new values of the buckets
-	pairs []affine.Pair
+	runs  *affine.Runs
 }
 
 // entry is a term in a window: the number of its bucket in its part (32 bits), the sign and the index of its point (32 bits).
@@ -151,14 +149,12 @@ func (c *chunk[P, J]) forget() {
 	clear(c.base)
 	for _, t := range c.team {
 		clear(t.bucket)
-		clear(t.line)
-		clear(t.addend)
 		for i := range t.members {
 			m := &t.members[i]
 			clear(m.order)
 			clear(m.work)
 			clear(m.idx)
-			clear(m.sums)
+			m.runs.Forget()
 		}
 	}
 }
@@ -167,19 +163,16 @@ func (e engine[P, J]) newTeam(p plan) *team[P, J] {
 	t := &team[P, J]{
 		engine: e,
 		plan:   p,
-		bucket: make([]P, p.Values()),
+		bucket: make([]P, p.Values()+3*p.lines),
 		locks:  make([]sync.Mutex, p.parts),
-		line:   make([]P, 2*p.lines),
-		addend: make([]P, 2*p.lines),
-		pairs:  make([]affine.Pair, 2*p.lines),
+		ops:    affine.NewOps(2 * p.lines),
 	}
-	affine.Identity(t.pairs)
 	s, b := p.piece, 1<<p.low
 	for range p.members {
 		t.members = append(t.members, member[P]{
 			k: e.kernel(e.batch()), order: make([]uint64, p.block), ends: make([]uint32, p.parts),
-			work: make([]P, s), idx: make([]uint32, s), pairs: make([]affine.Pair, max(s, b)),
-			count: make([]uint32, b), lens: make([]uint32, b), ids: make([]uint32, b), sums: make([]P, b),
+			work: make([]P, s), idx: make([]uint32, s), runs: affine.NewRuns(s),
+			count: make([]uint32, b), lens: make([]uint32, b), at: make([]uint32, b), ids: make([]uint32, b),
 		})
 	}
 	return t
@@ -285,22 +278,16 @@ func (t *team[P, J]) addPart(m *member[P], points []P, part int) {
 	for ; lo < hi; lo += t.piece {
 		order := m.order[lo:min(lo+t.piece, hi)]
 		runs := m.sortPiece(order)
-		work := m.work[:len(order)]
-		m.k.Gather(work, points, m.idx[:len(order)])
-		affine.SumRuns(m.k, work, m.lens[:runs], m.pairs)
-		for i, b := range m.ids[:runs] {
-			m.pairs[i] = affine.Pair{A: uint32(i), B: b}
-		}
+		affine.SumRuns(m.k, m.work, points, m.idx[:len(order)], m.lens[:runs], m.runs)
+		ids := m.ids[:runs]
 		t.locks[part].Lock()
-		m.k.Add(m.sums, work, bucket, m.pairs[:runs])
-		for i, b := range m.ids[:runs] {
-			bucket[b] = m.sums[i]
-		}
+		m.k.Add(bucket, bucket, m.work, affine.Ops{Dst: ids, A: ids, B: m.at[:runs]})
 		t.locks[part].Unlock()
 	}
 }
 
-// sortPiece writes the points of a piece to idx in the order of their buckets, and lengths and buckets of the runs to lens and ids.
+// sortPiece writes the points of a piece to idx in the order of their buckets, and the lengths, places and buckets of the
+// runs to lens, at and ids.
 func (m *member[P]) sortPiece(order []uint64) (runs int) {
 	clear(m.count)
 	for _, e := range order {
@@ -309,7 +296,7 @@ func (m *member[P]) sortPiece(order []uint64) (runs int) {
 	at := uint32(0)
 	for b, c := range m.count {
 		if c != 0 {
-			m.lens[runs], m.ids[runs] = c, uint32(b)
+			m.lens[runs], m.at[runs], m.ids[runs] = c, at, uint32(b)
 			runs++
 		}
 		m.count[b], at = at, at+c
@@ -323,39 +310,39 @@ func (m *member[P]) sortPiece(order []uint64) (runs int) {
 }
 
 // reduce returns the sum of (b+1) * bucket[b]. The buckets are cut in lines of equal length. In each line, from its end, S += bucket and T
-// += S give its sum and its weighted sum; all lines go in step, so that the additions of a step are one batch. Then
-// the total is sum(T) + length * sum(line number * S).
+// += S give its sum and its weighted sum; all lines go in step, so that the additions of a step are one batch: T takes the S of the step before, and S
+// has two places in turn. Then the total is sum(T) + length * sum(line number * S).
 func (t *team[P, J]) reduce(ctx context.Context) J {
-	var zero P
-	length := len(t.bucket) / t.lines
+	values := t.Values()
+	length := values / t.lines
+	place := func(which, line int) uint32 { return uint32(values + which*t.lines + line) } // 0 and 1: S, 2: T
 	parallel.Each(min(len(t.members), t.lines), func(m int) {
 		lo, hi := parallel.Share(t.lines, min(len(t.members), t.lines), m)
-		n := hi - lo
-		k := t.members[m].k
-		line, addend, pairs := t.line[2*lo:2*hi], t.addend[2*lo:2*hi], t.pairs[:2*n]
-		for i := range line {
-			line[i] = zero
-		}
-		for j := length - 1; j >= 0 && ctx.Err() == nil; j-- {
-			for i := range n {
-				addend[i] = t.bucket[(lo+i)*length+j]
+		ops := t.ops.Slice(2*lo, 2*hi)
+		for j := length - 1; j >= -1 && ctx.Err() == nil; j-- {
+			n := 0
+			set := func(dst, a, b uint32) {
+				ops.Dst[n], ops.A[n], ops.B[n] = dst, a, b
+				n++
 			}
-			copy(addend[n:], line[:n]) // T takes the S of the step before
-			k.Add(line, line, addend, pairs)
+			before := (length - j) & 1 // S lies where in turn
+			for i := lo; i < hi; i++ {
+				if j >= 0 {
+					set(place(1-before, i), place(before, i), uint32(i*length+j))
+				}
+				if j < length-1 {
+					set(place(2, i), place(2, i), place(before, i))
+				}
+			}
+			t.members[m].k.Add(t.bucket, t.bucket, t.bucket, ops.Slice(0, n))
 		}
-		copy(addend[n:], line[:n])
-		k.Add(line[n:], line[n:], addend[n:], pairs[:n])
-		// move the sums of line i to t.line[2*i], t.line[2*i+1] by way of addend
-		for i := range n {
-			addend[2*i], addend[2*i+1] = line[i], line[n+i]
-		}
-		copy(line, addend)
 	})
 	total, weighted, running := t.infinity(), t.infinity(), t.infinity()
+	last := (length + 1) & 1
 	for i := t.lines - 1; i >= 0; i-- {
-		t.addAffine(&total, &t.line[2*i+1])
+		t.addAffine(&total, &t.bucket[place(2, i)])
 		if i > 0 {
-			t.addAffine(&running, &t.line[2*i])
+			t.addAffine(&running, &t.bucket[place(last, i)])
 			t.add(&weighted, &running)
 		}
 	}

@@ -175,7 +175,7 @@ func (e engine[P, J]) scratchWitness(rest, tasks int) int64 {
 	if tasks <= 0 {
 		tasks = runtime.GOMAXPROCS(0)
 	}
-	ones := int64(tasks * e.batch() * (2*e.pointBytes() + 4 + 8 + e.kernelBytes()))
+	ones := int64(tasks * e.batch() * (e.pointBytes() + 8 + affine.RunsBytes + e.kernelBytes()))
 	return max(ones, e.scratch(rest, tasks)+8*int64(min(rest, MaxChunk)))
 }
 
@@ -224,9 +224,10 @@ func (e engine[P, J]) signs(ctx context.Context, points []P, wires *Wires, w *Wi
 	var next atomic.Int64
 	parallel.Each(tasks, func(t int) {
 		n := min(e.batch(), w.n)
-		acc := accumulator[P]{k: e.kernel(n), points: points, sums: make([]P, n), work: make([]P, n), pairs: make([]affine.Pair, n)}
-		affine.Identity(acc.pairs)
-		acc.idx = make([]uint32, 0, n)
+		acc := accumulator[P]{k: e.kernel(n), points: points, sums: make([]P, n), at: make([]uint32, n), idx: make([]uint32, 0, n), runs: affine.NewRuns(n)}
+		for i := range acc.at {
+			acc.at[i] = uint32(i)
+		}
 		for ctx.Err() == nil {
 			lo := (int(next.Add(1)) - 1) * blockWords
 			if lo >= len(w.one) {
@@ -256,8 +257,8 @@ type accumulator[P any] struct {
 	points []P
 	idx    []uint32 // points waiting to be added
 	sums   []P      // running sums
-	work   []P
-	pairs  []affine.Pair
+	at     []uint32 // 0, 1, 2, ...
+	runs   *affine.Runs
 }
 
 // word adds the points of the variables chosen out of the present ones of a word.
@@ -275,17 +276,16 @@ func (a *accumulator[P]) word(chosen, has uint64, rank, sign uint32) {
 func (a *accumulator[P]) forget() {
 	clear(a.idx[:cap(a.idx)])
 	clear(a.sums)
-	clear(a.work)
 }
 
 func (a *accumulator[P]) flush() {
-	a.k.Gather(a.work, a.points, a.idx)
-	a.k.Add(a.sums, a.sums, a.work, a.pairs[:len(a.idx)])
+	at := a.at[:len(a.idx)]
+	a.k.Add(a.sums, a.sums, a.points, affine.Ops{Dst: at, A: at, B: a.idx})
 	a.idx = a.idx[:0]
 }
 
 func (a *accumulator[P]) total() P {
 	a.flush()
-	affine.SumRuns(a.k, a.sums, []uint32{uint32(len(a.sums))}, a.pairs)
+	affine.Fold(a.k, a.sums, len(a.sums), a.runs)
 	return a.sums[0]
 }

@@ -6,63 +6,97 @@
 // coordinates. The additions of a batch must not depend on each other.
 //
 // Every case is right, not only the generic one: a point at infinity on either side, equal points, opposite points, and points of order 2.
+//
+// There are two implementations: one in Go over gnark-crypto's fields (g1.go, g2.go), and one that adds eight pairs at a time where the processor has the
+// instructions for it (wide.go). Their results are the same words.
 package affine
 
-// None as Pair.B says that the pair has no second point: the first is copied.
-const None = ^uint32(0)
-
-// Negate is the bit of an index given to Kernel.Gather that asks for the opposite point. Point lists are therefore shorter than 2^31.
+// Negate is the bit of an index that asks for the opposite point. Point lists are therefore shorter than 2^31.
 const Negate = uint32(1) << 31
 
-// Pair names the operands of one addition by their indices.
-type Pair struct{ A, B uint32 }
+// Ops lists additions by the indices of their points. The three lists have the same length; A or B may be the same list as Dst.
+type Ops struct{ Dst, A, B []uint32 }
+
+// Slice returns the additions lo to hi-1.
+func (o Ops) Slice(lo, hi int) Ops { return Ops{o.Dst[lo:hi], o.A[lo:hi], o.B[lo:hi]} }
+
+// NewOps makes room for n additions.
+func NewOps(n int) Ops { return Ops{make([]uint32, n), make([]uint32, n), make([]uint32, n)} }
 
 // Kernel does batched arithmetic in one group. A kernel owns scratch memory: it serves one goroutine at a time.
 type Kernel[P any] interface {
-	// Add sets dst[j] = a[pairs[j].A] + b[pairs[j].B] for every j. dst may share memory with a and b if every index that pair j reads of dst
-	// is at least j: results are written in ascending order, after the operands of the same pair were read.
-	Add(dst, a, b []P, pairs []Pair)
+	// Add sets dst[Dst[j]] = a[A[j]] + b[B[j]] for every j, the opposite of a point where its index carries Negate. dst may share memory with a and
+	// b, but no place that one addition writes may be written or read by another one.
+	Add(dst, a, b []P, ops Ops)
 
-	// Gather sets dst[j] to the point src[idx[j]], or to its opposite where idx[j] carries Negate.
-	Gather(dst, src []P, idx []uint32)
+	// Copy sets dst[to[j]] to the point src[from[j]], or to its opposite where from[j] carries Negate.
+	Copy(dst, src []P, to, from []uint32)
 }
 
-// SumRuns adds up runs of neighbouring points, all runs at once, halving each run in every round. work holds the runs one after the
-// other; lens[i] > 0 is the length of run i, and sum(lens) = len(work). After it work[i] is the sum of run i, the rest of work and lens are
-// spoiled. pairs is scratch of at least len(work) entries (half of them plus the number of runs are used).
-func SumRuns[P any](k Kernel[P], work []P, lens []uint32, pairs []Pair) {
-	for {
-		var n, at uint32
-		again := false
-		for i, l := range lens {
-			end := at + l
-			for ; at+1 < end; at += 2 {
-				pairs[n] = Pair{at, at + 1}
-				n++
-			}
-			if at < end {
-				pairs[n] = Pair{at, None}
-				n++
-				at++
-			}
-			l = (l + 1) / 2
-			lens[i] = l
-			again = again || l > 1
-		}
-		if int(n) == int(at) { // every run was a single point already
-			return
-		}
-		k.Add(work, work, work, pairs[:n])
-		if !again {
-			return
-		}
+// Runs is the memory for SumRuns and Fold.
+type Runs struct {
+	ops      Ops
+	to, from []uint32
+}
+
+// NewRuns makes memory for lists of up to n points.
+func NewRuns(n int) *Runs {
+	return &Runs{NewOps(n/2 + 1), make([]uint32, n), make([]uint32, n)}
+}
+
+// RunsBytes is the memory that NewRuns takes for each point.
+const RunsBytes = 3*2 + 2*4
+
+// Forget overwrites which points were added.
+func (r *Runs) Forget() {
+	for _, list := range [][]uint32{r.ops.Dst, r.ops.A, r.ops.B, r.to, r.from} {
+		clear(list)
 	}
 }
 
-// Identity fills pairs with {0,0}, {1,1}, ...: Add then works element by element.
-func Identity(pairs []Pair) {
-	for i := range pairs {
-		pairs[i] = Pair{uint32(i), uint32(i)}
+// SumRuns adds up runs of points, all runs at once, halving each run in every round. idx lists the points of the runs one after the other, with Negate where
+// the opposite is meant; lens[i] > 0 is the length of run i, and sum(lens) = len(idx). After it the sum of a run is in work at the place where the run
+// begins in idx; the rest of work is spoiled, and idx too.
+func SumRuns[P any](k Kernel[P], work, points []P, idx, lens []uint32, r *Runs) {
+	var n, m, at int
+	ops := r.ops
+	for _, l := range lens {
+		end := at + int(l)
+		for ; at+1 < end; at += 2 {
+			ops.Dst[n], ops.A[n], ops.B[n] = uint32(at), idx[at], idx[at+1]
+			n++
+		}
+		if at < end {
+			r.to[m], r.from[m] = uint32(at), idx[at]
+			m++
+			at++
+		}
+	}
+	k.Copy(work, points, r.to[:m], r.from[:m])
+	k.Add(work, points, points, ops.Slice(0, n))
+	fold(k, work, lens, 2, r)
+}
+
+// Fold adds up work[0] to work[n-1] in the place of work[0]. The rest is spoiled.
+func Fold[P any](k Kernel[P], work []P, n int, r *Runs) { fold(k, work, []uint32{uint32(n)}, 1, r) }
+
+// fold adds up runs of which every stride-th place is left.
+func fold[P any](k Kernel[P], work []P, lens []uint32, stride uint32, r *Runs) {
+	for ; ; stride *= 2 {
+		ops := r.ops
+		var n int
+		var at uint32
+		for _, l := range lens {
+			for i := stride; i < l; i += 2 * stride {
+				ops.Dst[n], ops.B[n] = at+i-stride, at+i
+				n++
+			}
+			at += l
+		}
+		if n == 0 {
+			return
+		}
+		k.Add(work, work, work, Ops{ops.Dst[:n], ops.Dst[:n], ops.B[:n]})
 	}
 }
 

@@ -5,59 +5,53 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 )
 
-// G1 is the Kernel of G1.
-type G1 struct {
+// g1Kernel is the Kernel of G1 that works with gnark-crypto's field.
+type g1Kernel struct {
 	den  []fp.Element // what pair j divides by
 	suf  []fp.Element // product of the divisors after pair j
 	kind []uint8
 }
 
-// G1ScratchBytes is the memory that a G1 kernel takes for each pair of its batch size.
-const G1ScratchBytes = 2*fp.Bytes + 1
+// scratchG1 is the memory that it takes for each pair of its batch size.
+const scratchG1 = 2*fp.Bytes + 1
 
-// NewG1 makes a kernel that adds batches of up to n pairs at once; longer lists are cut.
-func NewG1(n int) *G1 {
-	return &G1{den: make([]fp.Element, n), suf: make([]fp.Element, n), kind: make([]uint8, n)}
+func newG1(n int) *g1Kernel {
+	return &g1Kernel{den: make([]fp.Element, n), suf: make([]fp.Element, n), kind: make([]uint8, n)}
 }
 
-// Gather implements Kernel.
-func (k *G1) Gather(dst, src []bls12381.G1Affine, idx []uint32) {
-	dst = dst[:len(idx)]
-	for j, i := range idx {
-		dst[j] = src[i&^Negate]
-	}
-	for j, i := range idx {
+// Copy implements Kernel.
+func (k *g1Kernel) Copy(dst, src []bls12381.G1Affine, to, from []uint32) {
+	for j, i := range from {
+		dst[to[j]] = src[i&^Negate]
 		if i&Negate != 0 {
-			dst[j].Y.Neg(&dst[j].Y)
+			y := &dst[to[j]].Y
+			y.Neg(y)
 		}
 	}
 }
 
 // Add implements Kernel.
-func (k *G1) Add(dst, a, b []bls12381.G1Affine, pairs []Pair) {
-	for n := len(k.den); len(pairs) > n; {
-		k.batch(dst[:n], a, b, pairs[:n])
-		dst, pairs = dst[n:], pairs[n:]
+func (k *g1Kernel) Add(dst, a, b []bls12381.G1Affine, ops Ops) {
+	if len(ops.Dst) == 0 {
+		return
 	}
-	k.batch(dst[:len(pairs)], a, b, pairs)
+	n := len(k.den)
+	for ; len(ops.Dst) > n; ops = ops.Slice(n, len(ops.Dst)) {
+		k.batch(dst, a, b, ops.Slice(0, n))
+	}
+	k.batch(dst, a, b, ops)
 }
 
-// batch adds at most len(k.den) pairs. It walks them backwards to collect the products of the divisors and forwards to add, so that
-// results may overwrite operands of earlier pairs.
-func (k *G1) batch(dst, a, b []bls12381.G1Affine, pairs []Pair) {
-	n := len(pairs)
+// batch adds at most len(k.den) pairs. It walks them backwards to collect the products of the divisors and forwards to add.
+func (k *g1Kernel) batch(dst, a, b []bls12381.G1Affine, ops Ops) {
+	n := len(ops.Dst)
 	den, suf, kind := k.den[:n], k.suf[:n], k.kind[:n]
 	inv := fp.One()
 	for j := n - 1; j >= 0; j-- {
-		p := pairs[j]
-		if p.B == None {
-			kind[j] = first
-			continue
-		}
-		pa, pb, d := &a[p.A], &b[p.B], &den[j]
+		pa, pb, d := &a[ops.A[j]&^Negate], &b[ops.B[j]&^Negate], &den[j]
 		sub(d, &pb.X, &pa.X)
 		if d.IsZero() || pa.X[0] == 0 || pb.X[0] == 0 {
-			if kind[j] = classifyG1(d, pa, pb); kind[j] != generic && kind[j] != doubling {
+			if kind[j] = classifyG1(d, pa, pb, (ops.A[j]^ops.B[j])&Negate != 0); kind[j] != generic && kind[j] != doubling {
 				continue
 			}
 		} else {
@@ -67,16 +61,21 @@ func (k *G1) batch(dst, a, b []bls12381.G1Affine, pairs []Pair) {
 		inv.Mul(&inv, d)
 	}
 	inv.Inverse(&inv)
-	var l, x, y fp.Element
-	for j := range pairs {
-		p, z := pairs[j], &dst[j]
-		pa := &a[p.A]
+	var l, x, y, ya, yb fp.Element
+	for j, to := range ops.Dst {
+		pa, pb, z := &a[ops.A[j]&^Negate], &b[ops.B[j]&^Negate], &dst[to]
+		if ya = pa.Y; ops.A[j]&Negate != 0 {
+			ya.Neg(&ya)
+		}
+		if yb = pb.Y; ops.B[j]&Negate != 0 {
+			yb.Neg(&yb)
+		}
 		switch kind[j] {
 		case first:
-			*z = *pa
+			z.X, z.Y = pa.X, ya
 			continue
 		case second:
-			*z = b[p.B]
+			z.X, z.Y = pb.X, yb
 			continue
 		case infinity:
 			z.SetInfinity()
@@ -85,8 +84,11 @@ func (k *G1) batch(dst, a, b []bls12381.G1Affine, pairs []Pair) {
 			x.Square(&pa.X)
 			y.Double(&x)
 			y.Add(&y, &x)
+			if ops.A[j]&Negate != 0 { // the divisor is 2y of the point as it lies
+				y.Neg(&y)
+			}
 		default:
-			sub(&y, &b[p.B].Y, &pa.Y)
+			sub(&y, &yb, &ya)
 		}
 		// with l the slope: x3 = l^2 - x1 - x2, y3 = l(x1 - x3) - y1
 		l.Mul(&inv, &suf[j])
@@ -94,16 +96,17 @@ func (k *G1) batch(dst, a, b []bls12381.G1Affine, pairs []Pair) {
 		l.Mul(&l, &y)
 		x.Square(&l)
 		sub(&x, &x, &pa.X)
-		sub(&x, &x, &b[p.B].X)
+		sub(&x, &x, &pb.X)
 		sub(&y, &pa.X, &x)
 		l.Mul(&l, &y)
-		sub(&z.Y, &l, &pa.Y)
+		sub(&z.Y, &l, &ya)
 		z.X = x
 	}
 }
 
-// classifyG1 tells how to add a pair that may be special; d comes in as the difference of x and leaves as the divisor.
-func classifyG1(d *fp.Element, a, b *bls12381.G1Affine) uint8 {
+// classifyG1 tells how to add a pair that may be special, of which one is negated if so said; d comes in as the difference of x and leaves as the divisor, but
+// for the sign of a.
+func classifyG1(d *fp.Element, a, b *bls12381.G1Affine, negated bool) uint8 {
 	switch {
 	case a.IsInfinity():
 		return second
@@ -111,7 +114,7 @@ func classifyG1(d *fp.Element, a, b *bls12381.G1Affine) uint8 {
 		return first
 	case !d.IsZero():
 		return generic
-	case !a.Y.Equal(&b.Y) || a.Y.IsZero():
+	case a.Y.Equal(&b.Y) == negated || a.Y.IsZero():
 		return infinity
 	}
 	d.Double(&a.Y)

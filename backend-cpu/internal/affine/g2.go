@@ -5,60 +5,54 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 )
 
-// G2 is the Kernel of G2.
-type G2 struct {
+// g2Kernel is the Kernel of G2 that works with gnark-crypto's field.
+type g2Kernel struct {
 	den  []bls12381.E2 // what pair j divides by
 	suf  []bls12381.E2 // product of the divisors after pair j
 	kind []uint8
 }
 
-// G2ScratchBytes is the memory that a G2 kernel takes for each pair of its batch size.
-const G2ScratchBytes = 4*fp.Bytes + 1
+// scratchG2 is the memory that it takes for each pair of its batch size.
+const scratchG2 = 4*fp.Bytes + 1
 
-// NewG2 makes a kernel that adds batches of up to n pairs at once; longer lists are cut.
-func NewG2(n int) *G2 {
-	return &G2{den: make([]bls12381.E2, n), suf: make([]bls12381.E2, n), kind: make([]uint8, n)}
+func newG2(n int) *g2Kernel {
+	return &g2Kernel{den: make([]bls12381.E2, n), suf: make([]bls12381.E2, n), kind: make([]uint8, n)}
 }
 
-// Gather implements Kernel.
-func (k *G2) Gather(dst, src []bls12381.G2Affine, idx []uint32) {
-	dst = dst[:len(idx)]
-	for j, i := range idx {
-		dst[j] = src[i&^Negate]
-	}
-	for j, i := range idx {
+// Copy implements Kernel.
+func (k *g2Kernel) Copy(dst, src []bls12381.G2Affine, to, from []uint32) {
+	for j, i := range from {
+		dst[to[j]] = src[i&^Negate]
 		if i&Negate != 0 {
-			dst[j].Y.Neg(&dst[j].Y)
+			y := &dst[to[j]].Y
+			y.Neg(y)
 		}
 	}
 }
 
 // Add implements Kernel.
-func (k *G2) Add(dst, a, b []bls12381.G2Affine, pairs []Pair) {
-	for n := len(k.den); len(pairs) > n; {
-		k.batch(dst[:n], a, b, pairs[:n])
-		dst, pairs = dst[n:], pairs[n:]
+func (k *g2Kernel) Add(dst, a, b []bls12381.G2Affine, ops Ops) {
+	if len(ops.Dst) == 0 {
+		return
 	}
-	k.batch(dst[:len(pairs)], a, b, pairs)
+	n := len(k.den)
+	for ; len(ops.Dst) > n; ops = ops.Slice(n, len(ops.Dst)) {
+		k.batch(dst, a, b, ops.Slice(0, n))
+	}
+	k.batch(dst, a, b, ops)
 }
 
-// batch adds at most len(k.den) pairs. It walks them backwards to collect the products of the divisors and forwards to add, so that
-// results may overwrite operands of earlier pairs.
-func (k *G2) batch(dst, a, b []bls12381.G2Affine, pairs []Pair) {
-	n := len(pairs)
+// batch adds at most len(k.den) pairs. It walks them backwards to collect the products of the divisors and forwards to add.
+func (k *g2Kernel) batch(dst, a, b []bls12381.G2Affine, ops Ops) {
+	n := len(ops.Dst)
 	den, suf, kind := k.den[:n], k.suf[:n], k.kind[:n]
 	var inv bls12381.E2
 	inv.SetOne()
 	for j := n - 1; j >= 0; j-- {
-		p := pairs[j]
-		if p.B == None {
-			kind[j] = first
-			continue
-		}
-		pa, pb, d := &a[p.A], &b[p.B], &den[j]
+		pa, pb, d := &a[ops.A[j]&^Negate], &b[ops.B[j]&^Negate], &den[j]
 		d.Sub(&pb.X, &pa.X)
 		if d.IsZero() || pa.X.A0[0] == 0 || pb.X.A0[0] == 0 {
-			if kind[j] = classifyG2(d, pa, pb); kind[j] != generic && kind[j] != doubling {
+			if kind[j] = classifyG2(d, pa, pb, (ops.A[j]^ops.B[j])&Negate != 0); kind[j] != generic && kind[j] != doubling {
 				continue
 			}
 		} else {
@@ -68,16 +62,21 @@ func (k *G2) batch(dst, a, b []bls12381.G2Affine, pairs []Pair) {
 		inv.Mul(&inv, d)
 	}
 	inv.Inverse(&inv)
-	var l, x, y bls12381.E2
-	for j := range pairs {
-		p, z := pairs[j], &dst[j]
-		pa := &a[p.A]
+	var l, x, y, ya, yb bls12381.E2
+	for j, to := range ops.Dst {
+		pa, pb, z := &a[ops.A[j]&^Negate], &b[ops.B[j]&^Negate], &dst[to]
+		if ya = pa.Y; ops.A[j]&Negate != 0 {
+			ya.Neg(&ya)
+		}
+		if yb = pb.Y; ops.B[j]&Negate != 0 {
+			yb.Neg(&yb)
+		}
 		switch kind[j] {
 		case first:
-			*z = *pa
+			z.X, z.Y = pa.X, ya
 			continue
 		case second:
-			*z = b[p.B]
+			z.X, z.Y = pb.X, yb
 			continue
 		case infinity:
 			z.SetInfinity()
@@ -86,8 +85,11 @@ func (k *G2) batch(dst, a, b []bls12381.G2Affine, pairs []Pair) {
 			x.Square(&pa.X)
 			y.Double(&x)
 			y.Add(&y, &x)
+			if ops.A[j]&Negate != 0 { // the divisor is 2y of the point as it lies
+				y.Neg(&y)
+			}
 		default:
-			y.Sub(&b[p.B].Y, &pa.Y)
+			y.Sub(&yb, &ya)
 		}
 		// with l the slope: x3 = l^2 - x1 - x2, y3 = l(x1 - x3) - y1
 		l.Mul(&inv, &suf[j])
@@ -95,16 +97,17 @@ func (k *G2) batch(dst, a, b []bls12381.G2Affine, pairs []Pair) {
 		l.Mul(&l, &y)
 		x.Square(&l)
 		x.Sub(&x, &pa.X)
-		x.Sub(&x, &b[p.B].X)
+		x.Sub(&x, &pb.X)
 		y.Sub(&pa.X, &x)
 		l.Mul(&l, &y)
-		z.Y.Sub(&l, &pa.Y)
+		z.Y.Sub(&l, &ya)
 		z.X = x
 	}
 }
 
-// classifyG2 tells how to add a pair that may be special; d comes in as the difference of x and leaves as the divisor.
-func classifyG2(d *bls12381.E2, a, b *bls12381.G2Affine) uint8 {
+// classifyG2 tells how to add a pair that may be special, of which one is negated if so said; d comes in as the difference of x and leaves as the divisor, but
+// for the sign of a.
+func classifyG2(d *bls12381.E2, a, b *bls12381.G2Affine, negated bool) uint8 {
 	switch {
 	case a.IsInfinity():
 		return second
@@ -112,7 +115,7 @@ func classifyG2(d *bls12381.E2, a, b *bls12381.G2Affine) uint8 {
 		return first
 	case !d.IsZero():
 		return generic
-	case !a.Y.Equal(&b.Y) || a.Y.IsZero():
+	case a.Y.Equal(&b.Y) == negated || a.Y.IsZero():
 		return infinity
 	}
 	d.Double(&a.Y)
