@@ -186,7 +186,11 @@ func (b *Backend) PlanKey(_ context.Context, s *groth16.Shape) (*contract.KeyPla
 	if b.evaluates(s) {
 		out.Evaluations = 0
 	}
-	p, err := g.plan(s, guessMatrices(s, out.Evaluations == 0), 0)
+	m := guessMatrices(s, out.Evaluations == 0)
+	p, err := g.plan(s, m, 0)
+	if errs.Is(err, errs.Exhausted) && m.count > 0 { // the guess alone is no reason to refuse: loading will see
+		p, err = g.plan(s, &matrices{count: m.count, rows: m.rows}, 0)
+	}
 	if err != nil {
 		return nil, errs.Wrap(err, op)
 	}

@@ -26,24 +26,23 @@ func TestMain(m *testing.M) {
 // realLibrary names a libweir_cuda.so for a machine with a GPU (scripts/gpu-check.sh); the tests then run on the device in the place of the stub.
 const realLibrary = "WEIR_TEST_CUDA_LIBRARY"
 
-// library is what the tests run on, and the knobs of the stub, nil for a real device.
-func library(t testing.TB) (string, func(stubtest.Setting, uint64) uint64) {
+// library is what the tests run on, and whether it is the stub.
+func library(t testing.TB) (path string, stub bool) {
 	t.Helper()
 	if p := os.Getenv(realLibrary); p != "" {
-		return p, nil
+		return p, false
 	}
-	p := stubtest.Build(t)
-	return p, stubtest.Knobs(t, p)
+	return stubtest.Build(t), true
 }
 
 // stub is for tests of failures, which no real device has on demand.
 func stub(t testing.TB) (string, func(stubtest.Setting, uint64) uint64) {
 	t.Helper()
-	p, knob := library(t)
-	if knob == nil {
+	path, ok := library(t)
+	if !ok {
 		t.Skip("a real device does not fail on demand")
 	}
-	return p, knob
+	return path, stubtest.Knobs(t, path)
 }
 
 func newPool(t testing.TB) *slab.Pool {
@@ -59,14 +58,15 @@ func newPool(t testing.TB) *slab.Pool {
 // newBackend makes a backend on the library that tests run on. When it is closed nothing may be left on the device, pinned, or in the account.
 func newBackend(t testing.TB, pool *slab.Pool, opts Options) *Backend {
 	t.Helper()
-	path, knob := library(t)
+	path, isStub := library(t)
 	opts.Version, opts.Library = "test", path
 	b := New(pool, opts)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
-		if knob != nil {
+		if isStub {
+			knob := stubtest.Gauges(t, path)
 			if alive, pinned := knob(stubtest.Alive, 0), knob(stubtest.Pinned, 0); alive != 0 || pinned != 0 {
 				t.Errorf("left behind: %d bytes on the device, %d bytes pinned", alive, pinned)
 			}

@@ -308,7 +308,7 @@ func (g *gpu) lay(p *plan, s *groth16.Shape, m *matrices) error {
 			run = up(4*int64(rows+1)) + 2*up(4*int64(terms))
 		}
 	}
-	need := cudalib.Need{LogN: s.LogDomain, Wires: s.NbWires, Listed: s.NbWires, Rows: rows, Terms: terms}
+	need := cudalib.Need{LogN: s.LogDomain, Wires: s.NbWires, Listed: s.NbWires, Rows: rows, Terms: terms, Coeffs: m.coeffs}
 	var stream int64
 	for i, c := range counts {
 		n := min(c, p.piece(section(i)))

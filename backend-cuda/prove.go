@@ -295,7 +295,8 @@ func (p *proof) evaluate() error {
 	}
 	for i := range count {
 		m := &k.rows[i]
-		r := cudalib.Rows{LogN: s.LogDomain, Order: s.Rows, Coeffs: k.coeffs, NbCoeffs: k.nbCoeffs, Scalars: p.at(k.plan.lane.scalars), Out: p.vector(i), Scratch: p.scratch()}
+		r := cudalib.Rows{LogN: s.LogDomain, Order: s.Rows, Coeffs: k.coeffs, NbCoeffs: k.nbCoeffs, Scalars: p.at(k.plan.lane.scalars),
+			Classes: p.at(k.plan.lane.classes), Out: p.vector(i), Scratch: p.scratch()}
 		extra := 0
 		if i == 0 {
 			extra = s.NbPublic + 1

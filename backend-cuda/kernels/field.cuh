@@ -220,15 +220,22 @@ struct alignas(16) LazyField {
 			return mul_call(a, b);
 		} else {
 			LazyField r;
-			limb::mont_mul<P>(r.v, a.v, b.v);
+			multiply(r, a, b);
 			return r;
 		}
 	}
 	// By value: the arguments and the result travel in registers.
 	WEIR_HD_CALL static LazyField mul_call(LazyField a, LazyField b) {
 		LazyField r;
-		limb::mont_mul<P>(r.v, a.v, b.v);
+		multiply(r, a, b);
 		return r;
+	}
+	WEIR_HD static void multiply(LazyField& r, const LazyField& a, const LazyField& b) {
+#if defined(__CUDA_ARCH__) && !defined(WEIR_MUL_CIOS)
+		limb::mont_mul_shift<P>(r.v, a.v, b.v);
+#else
+		limb::mont_mul<P>(r.v, a.v, b.v);
+#endif
 	}
 	WEIR_HD LazyField sqr() const { return *this * *this; }
 	WEIR_HD LazyField inverse() const { return from(canonical().inverse()); }

@@ -132,6 +132,59 @@ __device__ __forceinline__ void mont_mul(uint32_t* r, const uint32_t* a, const u
 	addc(r[N - 1], even[N - 1], 0);
 }
 
+// The same product for fields with room for 13 limbs of 5 x 2^32 p (Fp): all rows but the last two clear their low limb q by adding q (2^-32 mod p) one limb up, which
+// needs no multiplication to find the multiple of p and shortens the chain of dependent instructions. What is added is up to 2^32 p instead of p, so the last two rows add
+// the multiple of p itself; without that the result could pass 2p.
+// Bound: after row N - 3 the sum is below 2^32 p + a + small, after row N - 2 below 2p + a + small, and the last row, with b below 2p, leaves at most
+// (0.21 a + p + small), below 2p for a below 4p.
+template <class P>
+__device__ __forceinline__ void mont_mul_shift(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+	constexpr int N = P::limbs;
+	uint32_t p[N], s[N];
+#pragma unroll
+	for (int i = 0; i < N; i++) {
+		p[i] = P::modulus(i);
+		s[i] = P::shift(i);
+	}
+	uint32_t even[N], odd[N];
+	row_mul<N>(even, a, b[0]);
+	row_mul<N>(odd, a + 1, b[0]);
+#pragma unroll
+	for (int i = 1; i < N; i++) {
+		uint32_t* e = i % 2 ? odd : even;
+		uint32_t* o = i % 2 ? even : odd;
+		bool shifted = i < N - 1;  // how row i - 1 is reduced; o[0] is its low limb
+		uint32_t q = o[0];
+		if (!shifted) {
+			uint32_t m = P::quotient(q);
+			row_mad_cc<N>(e, p + 1, m);
+			row_mad_cc<N>(o, p, m);
+			addc(e[N - 1], e[N - 1], 0);
+		}
+		const uint32_t* f = shifted ? s : a;
+		uint32_t g = shifted ? q : b[i];
+		add_cc(e[0], e[0], o[1]);
+#pragma unroll
+		for (int j = 0; j < N - 2; j += 2) cmad_cc(o[j], o[j + 1], f[j + 1], g, o[j + 2], o[j + 3]);
+		cmad(o[N - 2], o[N - 1], f[N - 1], g, 0, 0);
+		row_mad_cc<N>(e, f, g);
+		addc(o[N - 1], o[N - 1], 0);
+		if (shifted) {
+			row_mad_cc<N>(o, a + 1, b[i]);
+			row_mad_cc<N>(e, a, b[i]);
+			addc(o[N - 1], o[N - 1], 0);
+		}
+	}
+	uint32_t m = P::quotient(odd[0]);
+	row_mad_cc<N>(even, p + 1, m);
+	row_mad_cc<N>(odd, p, m);
+	addc(even[N - 1], even[N - 1], 0);
+	add_cc(r[0], even[0], odd[1]);
+#pragma unroll
+	for (int j = 1; j < N - 1; j++) addc_cc(r[j], even[j], odd[j + 1]);
+	addc(r[N - 1], even[N - 1], 0);
+}
+
 #else
 
 template <class P>

@@ -1,8 +1,8 @@
 // From bucket sums to the result: sum over b of (b + 1) S_b for each window, then the windows together.
 //
 // With b = hi 2^k + lo: 2^k sum_hi hi R_hi + sum_lo (lo + 1) C_lo, where R and C are sums of rows and columns of the buckets. Rows and columns are 2 additions a bucket,
-// spread over all SMs, a warp each; what is left, some 1,500 weighted points a window, takes about 25 point operations of latency.
-// 13 windows of 2^19 buckets: 13.6 M mixed additions of 10 products, 136 M / 27.8 G/s = 4.9 ms, and 20,000 trees over 32 lanes, 5 x 14 products, 1.6 ms.
+// spread over all SMs; what is left, some 1,500 weighted points a window, takes about 25 point operations of latency.
+// 13 windows of 2^19 buckets: 13.6 M mixed additions of 10 products, 136 M / 27.8 G/s = 4.9 ms.
 #pragma once
 
 #include "curve.cuh"
@@ -31,11 +31,11 @@ __device__ __forceinline__ F broadcast(const F& f, int lane) {
 	return r;
 }
 
-// The sum over a warp, in lane 0.
+// The sums over groups of width lanes (a power of two), each in its first lane.
 template <class F>
-__device__ __forceinline__ Xyzz<F> warp_sum(Xyzz<F> s) {
+__device__ __forceinline__ Xyzz<F> group_sum(Xyzz<F> s, int width) {
 #pragma unroll 1
-	for (int by = 16; by; by /= 2) s = s + shuffle_down(s, by);
+	for (int by = width / 2; by; by /= 2) s = s + shuffle_down(s, by);
 	return s;
 }
 
@@ -76,12 +76,21 @@ inline Lines lines_of(int window_bits) {
 
 constexpr int line_threads = 128;
 
-// A warp sums one row (lines 0 to rows - 1) or column (after them) of one window.
+// Lanes that share a line: a tree over 2^k lanes costs each of them k full additions, so lines of 16 buckets a lane or more are shared by more lanes only where there
+// are too few lines to fill the card.
+inline int line_lanes(Lines lines, uint32_t windows, int sms) {
+	int lanes = 2;
+	uint64_t want = (uint64_t)sms * 4 * 2 * 32;
+	while (lanes < 32 && (uint64_t)windows * lines.count() * lanes < want) lanes *= 2;
+	return lanes;
+}
+
+// A group of lanes sums one row (lines 0 to rows - 1) or column (after them) of one window.
 template <class F>
-__global__ void __launch_bounds__(line_threads) line_kernel(BucketSums<F> buckets, Lines lines, uint32_t windows, Xyzz<F>* sums) {
-	uint32_t warp = blockIdx.x * (line_threads / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
-	if (warp >= windows * lines.count()) return;
-	uint32_t window = warp / lines.count(), line = warp % lines.count();
+__global__ void __launch_bounds__(line_threads) line_kernel(BucketSums<F> buckets, Lines lines, uint32_t windows, int lanes, Xyzz<F>* sums) {
+	uint32_t thread = blockIdx.x * line_threads + threadIdx.x, group = thread / lanes, lane = thread % lanes;
+	bool some = group < windows * lines.count();
+	uint32_t window = group / lines.count(), line = group % lines.count();
 	uint32_t first = window << (lines.row_bits + lines.column_bits), stride, length;
 	if (line < lines.rows()) {
 		first += line << lines.column_bits;
@@ -93,10 +102,13 @@ __global__ void __launch_bounds__(line_threads) line_kernel(BucketSums<F> bucket
 		length = lines.rows();
 	}
 	Xyzz<F> sum = Xyzz<F>::infinity();
+	if (some) {
 #pragma unroll 1
-	for (uint32_t i = lane; i < length; i += 32) sum = sum + buckets.load(first + i * stride);
-	sum = warp_sum(sum);
-	if (lane == 0) sum.store(sums + warp);
+		for (uint32_t i = lane; i < length; i += lanes) sum = sum + buckets.load(first + i * stride);
+	}
+	__syncwarp();
+	sum = group_sum(sum, lanes);
+	if (some && lane == 0) sum.store(sums + group);
 }
 
 // A warp multiplies 32 lines by their weights (hi for rows, lo + 1 for columns) and sums them.
@@ -119,7 +131,7 @@ __global__ void __launch_bounds__(line_threads) weight_kernel(const Xyzz<F>* sum
 		}
 	}
 	__syncwarp();
-	sum = warp_sum(sum);
+	sum = group_sum(sum, 32);
 	if (lane == 0) sum.store(partials + warp);
 }
 
@@ -149,8 +161,9 @@ __global__ void __launch_bounds__(32) window_kernel(const Xyzz<F>* partials, Lin
 		Xyzz<F> sum = Xyzz<F>::infinity();
 #pragma unroll 1
 		for (uint32_t i = from + lane; i < to; i += 32) sum = sum + Xyzz<F>::load(part + i);
-		sum = warp_sum(sum);
-		sum = broadcast(sum, 0);
+		int width = 1;
+		while (width < 32 && width < (int)(to - from)) width *= 2;
+		sum = broadcast(group_sum(sum, width), 0);
 		if (side == 0) {
 #pragma unroll 1
 			for (int i = 0; i < lines.column_bits; i++) sum = warp_double(sum, lane);

@@ -100,13 +100,16 @@ cudaError_t add_buckets(const MsmPlan& plan, const Workspace<F>& ws, const MsmIn
 	lists_kernel<<<grid_for(elements, lists_threads * lists_items, 65535), lists_threads, 0, stream>>>(keys, ws.start, ws.end, buckets, elements, lists);
 	WEIR_TRY(launched(stream));
 	mark(in, "lists", stream);
+	constexpr size_t shared = Stage<F>::block_bytes;
+	WEIR_TRY(cudaFuncSetAttribute(round_kernel<F, true>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+	WEIR_TRY(cudaFuncSetAttribute(round_kernel<F, false>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
 	for (int r = 0; r < plan.rounds; r++) {
 		RoundArgs<F> args = {lists.entries[r], ws.counts + r, values, points, ws.results, ws.prefixes, 1u << r, plan.steps};
 		unsigned grid = grid_for(list_capacity(elements, r), round_threads, plan.blocks);
 		if (r == 0)
-			round_kernel<F, true><<<grid, round_threads, 0, stream>>>(args);
+			round_kernel<F, true><<<grid, round_threads, shared, stream>>>(args);
 		else
-			round_kernel<F, false><<<grid, round_threads, 0, stream>>>(args);
+			round_kernel<F, false><<<grid, round_threads, shared, stream>>>(args);
 		WEIR_TRY(launched(stream));
 		if (r < 2) mark(in, r == 0 ? "round 0" : "round 1", stream);
 	}
@@ -149,11 +152,11 @@ cudaError_t run(const MsmPlan& plan, const MsmInput& in, void* result, void* wor
 		WEIR_TRY(launched(stream));
 		WEIR_TRY(add_buckets<F>(plan, ws, in, points, ws.keys[sorted], ws.values[sorted], ws.keys[1 - sorted], buckets, elements, stream));
 		BucketSums<F> sums = {ws.start, ws.end, ws.values[sorted], points, ws.results};
-		uint32_t warps = windows * lines.count();
-		line_kernel<F><<<(warps + 3) / 4, line_threads, 0, stream>>>(sums, lines, windows, ws.line_sums);
+		int lanes = line_lanes(lines, windows, plan.blocks / RoundPolicy<F>::blocks_per_sm);
+		line_kernel<F><<<grid_for((uint64_t)windows * lines.count() * lanes, line_threads, ~0u), line_threads, 0, stream>>>(sums, lines, windows, lanes, ws.line_sums);
 		WEIR_TRY(launched(stream));
 		mark(in, "rows and columns", stream);
-		warps = windows * lines.partials();
+		uint32_t warps = windows * lines.partials();
 		weight_kernel<F><<<(warps + 3) / 4, line_threads, 0, stream>>>(ws.line_sums, lines, windows, ws.partials);
 		WEIR_TRY(launched(stream));
 		window_kernel<F><<<windows, 32, 0, stream>>>(ws.partials, lines, ws.windows + first);

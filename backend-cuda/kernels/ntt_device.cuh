@@ -23,6 +23,57 @@ __device__ __forceinline__ Fr load_constant(const Fr* p) {
 	return r;
 }
 
+#if defined(WEIR_NTT_SHORT_PRODUCT)
+// The product of Fr with rows that use r = 1 - 2^32 mod 2^64: clearing the low limb e by m = -e costs additions where the general row has two wide multiplications.
+//   e + m r[0] = z 2^32 with z = (e != 0);  m r[1] 2^32 = (e + (m - z) 2^32) 2^32 up to what e 2^32 carries
+__device__ __forceinline__ void reduce_row(uint32_t* e, uint32_t* o) {
+	using namespace limb;
+	uint32_t m, mz, low;
+	sub_cc(m, 0, e[0]);
+	subc(mz, m, 0);
+	add_cc(o[0], o[0], e[0]);
+	addc_cc(o[1], o[1], mz);
+#pragma unroll
+	for (int j = 2; j < 8; j += 2) cmad_cc(o[j], o[j + 1], FrParams::modulus(j + 1), m, o[j], o[j + 1]);
+	add_cc(low, e[0], m);
+	addc_cc(e[1], e[1], 0);
+#pragma unroll
+	for (int j = 2; j < 8; j += 2) cmad_cc(e[j], e[j + 1], FrParams::modulus(j), m, e[j], e[j + 1]);
+	addc(o[7], o[7], 0);
+}
+
+__device__ __forceinline__ Fr product(const Fr& x, const Fr& y) {
+	using namespace limb;
+	constexpr int N = 8;
+	const uint32_t *a = x.v, *b = y.v;
+	uint32_t even[N], odd[N];
+	row_mul<N>(even, a, b[0]);
+	row_mul<N>(odd, a + 1, b[0]);
+	reduce_row(even, odd);
+#pragma unroll
+	for (int i = 1; i < N; i++) {
+		uint32_t* e = i % 2 ? odd : even;
+		uint32_t* o = i % 2 ? even : odd;
+		add_cc(e[0], e[0], o[1]);
+#pragma unroll
+		for (int j = 0; j < N - 2; j += 2) cmad_cc(o[j], o[j + 1], a[j + 1], b[i], o[j + 2], o[j + 3]);
+		cmad(o[N - 2], o[N - 1], a[N - 1], b[i], 0, 0);
+		row_mad_cc<N>(e, a, b[i]);
+		addc(o[N - 1], o[N - 1], 0);
+		reduce_row(e, o);
+	}
+	Fr r;
+	add_cc(r.v[0], even[0], odd[1]);
+#pragma unroll
+	for (int j = 1; j < N - 1; j++) addc_cc(r.v[j], even[j], odd[j + 1]);
+	addc(r.v[N - 1], even[N - 1], 0);
+	r.reduce();
+	return r;
+}
+#else
+__device__ __forceinline__ Fr product(const Fr& x, const Fr& y) { return x * y; }
+#endif
+
 // T[b], or for Inverse -1/T[b] (b > 0).
 template <bool Inverse, bool Composed>
 __device__ __forceinline__ Fr factor(const Pass& g, uint32_t b) {
@@ -93,7 +144,7 @@ __device__ __forceinline__ void butterfly(Fr& a, Fr& b) {
 template <bool Inverse>
 __device__ __forceinline__ void times(Fr& x, const Fr& t, bool one) {
 	if (!one) {
-		x = t * x;
+		x = product(t, x);
 	} else if (Inverse) {
 		x = -x;
 	}
@@ -107,7 +158,7 @@ __device__ __forceinline__ void scatter8(const Pass& g, Fr (&x)[8], uint32_t b, 
 		Fr t = factor<Inverse, Composed>(g, b);
 		if (!one) {
 #pragma unroll
-			for (int i = 4; i < 8; i++) x[i] = t * x[i];
+			for (int i = 4; i < 8; i++) x[i] = product(t, x[i]);
 		} else if (Inverse) {
 #pragma unroll
 			for (int i = 4; i < 8; i++) x[i] = -x[i];
@@ -120,8 +171,8 @@ __device__ __forceinline__ void scatter8(const Pass& g, Fr (&x)[8], uint32_t b, 
 		times<Inverse>(x[2], t, one);
 		times<Inverse>(x[3], t, one);
 		t = factor<Inverse, Composed>(g, 2 * b + 1);
-		x[6] = t * x[6];
-		x[7] = t * x[7];
+		x[6] = product(t, x[6]);
+		x[7] = product(t, x[7]);
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
 			butterfly<Inverse>(x[i], x[i + 2]);
@@ -130,7 +181,7 @@ __device__ __forceinline__ void scatter8(const Pass& g, Fr (&x)[8], uint32_t b, 
 	}
 	times<Inverse>(x[1], factor<Inverse, Composed>(g, 4 * b), one);
 #pragma unroll
-	for (int j = 1; j < 4; j++) x[2 * j + 1] = factor<Inverse, Composed>(g, 4 * b + j) * x[2 * j + 1];
+	for (int j = 1; j < 4; j++) x[2 * j + 1] = product(factor<Inverse, Composed>(g, 4 * b + j), x[2 * j + 1]);
 #pragma unroll
 	for (int i = 0; i < 8; i += 2) butterfly<Inverse>(x[i], x[i + 1]);
 }
@@ -151,7 +202,7 @@ __device__ __forceinline__ void gather8(const Pass& g, Fr (&x)[8], uint32_t b, i
 	for (int i = 0; i < 8; i += 2) add_sub<Inverse>(x[i], x[i + 1]);
 	times<Inverse>(x[1], factor<Inverse, Composed>(g, 4 * b), one);
 #pragma unroll
-	for (int j = 1; j < 4; j++) x[2 * j + 1] = factor<Inverse, Composed>(g, 4 * b + j) * x[2 * j + 1];
+	for (int j = 1; j < 4; j++) x[2 * j + 1] = product(factor<Inverse, Composed>(g, 4 * b + j), x[2 * j + 1]);
 	if (active >= 2) {
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
@@ -162,8 +213,8 @@ __device__ __forceinline__ void gather8(const Pass& g, Fr (&x)[8], uint32_t b, i
 		times<Inverse>(x[2], t, one);
 		times<Inverse>(x[3], t, one);
 		t = factor<Inverse, Composed>(g, 2 * b + 1);
-		x[6] = t * x[6];
-		x[7] = t * x[7];
+		x[6] = product(t, x[6]);
+		x[7] = product(t, x[7]);
 	}
 	if (active == 3) {
 #pragma unroll
@@ -171,7 +222,7 @@ __device__ __forceinline__ void gather8(const Pass& g, Fr (&x)[8], uint32_t b, i
 		Fr t = factor<Inverse, Composed>(g, b);
 		if (!one) {
 #pragma unroll
-			for (int i = 4; i < 8; i++) x[i] = t * x[i];
+			for (int i = 4; i < 8; i++) x[i] = product(t, x[i]);
 		} else if (Inverse) {
 #pragma unroll
 			for (int i = 4; i < 8; i++) x[i] = -x[i];

@@ -170,6 +170,7 @@ typedef struct weir_cuda_sizes_args {
 	uint64_t listed; /* values of its list, at most */
 	uint64_t rows;   /* most in one weir_cuda_evaluate */
 	uint64_t terms;
+	uint64_t coeffs; /* of its dictionary */
 	uint64_t fixed_g1; /* scalars in one weir_cuda_fixed_base */
 	uint64_t fixed_g2;
 	uint64_t tables_bytes;     /* out: of weir_cuda_tables, kept while the domain is used */
@@ -239,6 +240,7 @@ typedef struct weir_cuda_evaluate_args {
 	uint64_t coeffs;     /* device: Fr[nb_coeffs]; the first is one */
 	uint64_t nb_coeffs;
 	uint64_t scalars;    /* device: Fr[] of weir_cuda_witness */
+	uint64_t classes;    /* device: of the same */
 	uint64_t out;        /* device: Fr[N] */
 	uint64_t scratch;
 	uint64_t scratch_bytes;

@@ -104,22 +104,22 @@ type (
 	}
 
 	sizesArgs struct {
-		Call             callHead
-		Device           uint64
-		LogN, HasDomain  uint32
-		G1Points         uint64
-		G2Points         uint64
-		Wires, Listed    uint64
-		Rows, Terms      uint64
-		FixedG1, FixedG2 uint64
-		TablesBytes      uint64
-		QuotientBytes    uint64
-		G1Bytes          uint64
-		G2Bytes          uint64
-		ClassesBytes     uint64
-		WitnessBytes     uint64
-		EvaluateBytes    uint64
-		FixedBaseBytes   uint64
+		Call                callHead
+		Device              uint64
+		LogN, HasDomain     uint32
+		G1Points            uint64
+		G2Points            uint64
+		Wires, Listed       uint64
+		Rows, Terms, Coeffs uint64
+		FixedG1, FixedG2    uint64
+		TablesBytes         uint64
+		QuotientBytes       uint64
+		G1Bytes             uint64
+		G2Bytes             uint64
+		ClassesBytes        uint64
+		WitnessBytes        uint64
+		EvaluateBytes       uint64
+		FixedBaseBytes      uint64
 	}
 
 	tablesArgs struct {
@@ -138,14 +138,14 @@ type (
 	}
 
 	evaluateArgs struct {
-		Call                                 callHead
-		Device                               uint64
-		Lane, LogN                           uint32
-		After, Ticket                        uint64
-		RowOrder, Extra                      uint32
-		FirstRow, Rows, Terms                uint64
-		Start, Wire, Coeff, Coeffs, NbCoeffs uint64
-		Scalars, Out, Scratch, ScratchBytes  uint64
+		Call                                         callHead
+		Device                                       uint64
+		Lane, LogN                                   uint32
+		After, Ticket                                uint64
+		RowOrder, Extra                              uint32
+		FirstRow, Rows, Terms                        uint64
+		Start, Wire, Coeff, Coeffs, NbCoeffs         uint64
+		Scalars, Classes, Out, Scratch, ScratchBytes uint64
 	}
 
 	quotientArgs struct {

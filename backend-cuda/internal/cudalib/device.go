@@ -203,6 +203,7 @@ type Need struct {
 	G1Points, G2Points int // most in one sum
 	Wires, Listed      int
 	Rows, Terms        int
+	Coeffs             int
 	FixedG1, FixedG2   int
 }
 
@@ -212,7 +213,7 @@ type Sizes struct{ Tables, Quotient, G1, G2, Classes, Witness, Evaluate, FixedBa
 // Sizes is arithmetic.
 func (d *Device) Sizes(n Need) (Sizes, error) {
 	a := sizesArgs{Device: d.handle, G1Points: uint64(n.G1Points), G2Points: uint64(n.G2Points), Wires: uint64(n.Wires), Listed: uint64(n.Listed),
-		Rows: uint64(n.Rows), Terms: uint64(n.Terms), FixedG1: uint64(n.FixedG1), FixedG2: uint64(n.FixedG2)}
+		Rows: uint64(n.Rows), Terms: uint64(n.Terms), Coeffs: uint64(n.Coeffs), FixedG1: uint64(n.FixedG1), FixedG2: uint64(n.FixedG2)}
 	if n.LogN >= 0 {
 		a.LogN, a.HasDomain = uint32(n.LogN), 1
 	}

@@ -97,7 +97,8 @@ type Rows struct {
 	Start, Wire, Coeff Addr
 	Coeffs             Addr
 	NbCoeffs           int
-	Scalars, Out       Addr
+	Scalars, Classes   Addr
+	Out                Addr
 	Scratch            Block
 }
 
@@ -105,7 +106,7 @@ type Rows struct {
 func (l *Lane) Evaluate(r *Rows, after Ticket) (Ticket, error) {
 	a := evaluateArgs{Device: l.d.handle, Lane: l.n, LogN: uint32(r.LogN), After: uint64(after), RowOrder: uint32(r.Order), Extra: uint32(r.Extra),
 		FirstRow: uint64(r.First), Rows: uint64(r.Rows), Terms: uint64(r.Terms), Start: uint64(r.Start), Wire: uint64(r.Wire), Coeff: uint64(r.Coeff),
-		Coeffs: uint64(r.Coeffs), NbCoeffs: uint64(r.NbCoeffs), Scalars: uint64(r.Scalars), Out: uint64(r.Out), Scratch: uint64(r.Scratch.At), ScratchBytes: uint64(r.Scratch.Bytes)}
+		Coeffs: uint64(r.Coeffs), NbCoeffs: uint64(r.NbCoeffs), Scalars: uint64(r.Scalars), Classes: uint64(r.Classes), Out: uint64(r.Out), Scratch: uint64(r.Scratch.At), ScratchBytes: uint64(r.Scratch.Bytes)}
 	err := l.d.call(fnEvaluate, &a.Call, unsafe.Sizeof(a))
 	return Ticket(a.Ticket), err
 }

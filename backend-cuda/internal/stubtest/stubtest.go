@@ -96,8 +96,17 @@ const (
 	SwapUUID                  // 1: the devices are in the opposite order
 )
 
-// Knobs sets what the stub at path does. It is reset at once and when the test ends.
+// Knobs sets what the stub at path does, and returns what was set or measured before. All is reset at once and when the test ends.
 func Knobs(t testing.TB, path string) func(Setting, uint64) uint64 {
+	t.Helper()
+	knob := Gauges(t, path)
+	knob(Reset, 0)
+	t.Cleanup(func() { knob(Reset, 0) })
+	return knob
+}
+
+// Gauges is Knobs without a reset.
+func Gauges(t testing.TB, path string) func(Setting, uint64) uint64 {
 	t.Helper()
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -105,8 +114,5 @@ func Knobs(t testing.TB, path string) func(Setting, uint64) uint64 {
 	}
 	var set func(what uint32, value uint64) uint64
 	purego.RegisterLibFunc(&set, handle, "weir_stub_set")
-	knob := func(s Setting, v uint64) uint64 { return set(uint32(s), v) }
-	knob(Reset, 0)
-	t.Cleanup(func() { knob(Reset, 0) })
-	return knob
+	return func(s Setting, v uint64) uint64 { return set(uint32(s), v) }
 }

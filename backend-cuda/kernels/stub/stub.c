@@ -584,7 +584,7 @@ static uint64_t need_quotient(uint32_t log_n) { return 96 + (32ull << log_n); }
 static uint64_t need_msm(uint32_t group, uint64_t n) { return n ? 300 * group + 8 * n : 0; }
 static uint64_t need_witness(uint64_t wires) { return wires ? 40 + wires / 8 : 0; }
 static uint64_t need_classes(uint64_t wires) { return wires ? 24 + wires / 4 : 0; }
-static uint64_t need_evaluate(uint64_t rows) { return rows ? 56 + rows : 0; }
+static uint64_t need_evaluate(uint64_t rows, uint64_t coeffs) { return rows || coeffs ? 56 + rows + coeffs : 0; }
 static uint64_t need_fixed(uint64_t n) { return n ? 4096 + n : 0; }
 static uint64_t need_tables(uint32_t log_n) { return 64 + (16ull << log_n); }
 
@@ -600,7 +600,7 @@ void weir_cuda_sizes(weir_cuda_sizes_args *a)
 	a->g2_bytes = need_msm(2, a->g2_points);
 	a->classes_bytes = need_classes(a->wires);
 	a->witness_bytes = need_witness(a->wires);
-	a->evaluate_bytes = need_evaluate(a->rows);
+	a->evaluate_bytes = need_evaluate(a->rows, a->coeffs);
 	a->fixed_base_bytes = need_fixed(a->fixed_g1 > a->fixed_g2 ? a->fixed_g1 : a->fixed_g2);
 }
 
@@ -664,7 +664,10 @@ void weir_cuda_evaluate(weir_cuda_evaluate_args *a)
 	uint32_t *start = range(&a->call, a->start, a->rows ? 4 * (a->rows + 1) : 0, "start");
 	uint32_t *wire = range(&a->call, a->wire, 4 * a->terms, "wire"), *coeff = range(&a->call, a->coeff, 4 * a->terms, "coeff");
 	fr *coeffs = range(&a->call, a->coeffs, 32 * a->nb_coeffs, "coeffs"), *w = (fr *)a->scalars, *out = range(&a->call, a->out, 32 * n, "out");
-	scratch(&a->call, a->scratch, a->scratch_bytes, need_evaluate(a->rows));
+	scratch(&a->call, a->scratch, a->scratch_bytes, need_evaluate(a->rows, a->nb_coeffs));
+	unsigned char *classes = range(&a->call, a->classes, 24, "classes");
+	if (a->call.code == WEIR_CUDA_OK && classes[0] != 0xc1)
+		fail(&a->call, WEIR_CUDA_INVALID, "stub: classes of no witness");
 	if (a->first_row + a->rows + a->extra > n)
 		fail(&a->call, WEIR_CUDA_INVALID, "stub: more rows than the domain has");
 	for (uint64_t i = 0; i < a->rows + a->extra && a->call.code == WEIR_CUDA_OK; i++) {

@@ -1,6 +1,7 @@
 // Checks field arithmetic, MSMs and sums on a GPU, then times them. Ends with 1 if anything is wrong.
 //
 //   msm_check [check|time|all] [largest log2 n of the timings, default 24]
+//   msm_check once [log2 n]   one MSM over G1, for a profiler
 #include <cstring>
 
 #include "msm.h"
@@ -347,6 +348,11 @@ int main(int argc, char** argv) {
 	cudaDeviceProp prop;
 	CHECK_CUDA(cudaGetDeviceProperties(&prop, 0));
 	printf("%s, %d SMs, sm_%d%d\n", prop.name, prop.multiProcessorCount, prop.major, prop.minor);
+	if (what == "once") {
+		Table<G1> table;
+		check_case(table, 1ull << most, Points::random, Scalars::random, true, false, 0, 0);
+		return tally.failed ? 1 : 0;
+	}
 	if (what != "time") {
 		check_field<Fp>("Fp");
 		check_field<Fr>("Fr");
