@@ -24,6 +24,9 @@ type PoolOptions struct {
 	// MaxIdle is how many bytes of free slabs are kept for reuse; the longest unused go first. Default is no bound (the
 	// owner calls Trim); a negative value keeps none.
 	MaxIdle int64
+	// Virtual makes buffers of nothing: they have a size and a handle, are counted, kept idle and used again as others are, and have no bytes. For
+	// simulations of machines larger than this one.
+	Virtual bool
 }
 
 // lastHandle is the last handle given out. Handles are unique in the process because a plugin may serve two pools.
@@ -43,7 +46,7 @@ type slabKind struct {
 type slab struct {
 	handle  Handle
 	kind    slabKind
-	mem     *memory
+	mem     *memory // nil: virtual
 	purpose Purpose // of the live buffer
 	length  int64   // of the live buffer
 	taken   []byte  // stack of its Get, under invariants
@@ -128,15 +131,20 @@ func (p *Pool) Get(purpose Purpose, size int64, tenant string) (*Buffer, error) 
 		p.stats.Reused++
 	} else {
 		p.mu.Unlock()
-		mem, err := newMemory(fmt.Sprintf("%s:%v", p.opts.Name, purpose), kind.size, !p.opts.NoHugePages)
-		if err != nil {
-			return nil, err
+		var mem *memory
+		if !p.opts.Virtual {
+			var err error
+			if mem, err = newMemory(fmt.Sprintf("%s:%v", p.opts.Name, purpose), kind.size, !p.opts.NoHugePages); err != nil {
+				return nil, err
+			}
 		}
 		s = &slab{handle: newHandle(), kind: kind, mem: mem}
 		p.mu.Lock()
 		if p.closed {
 			p.mu.Unlock()
-			_ = mem.close()
+			if mem != nil {
+				_ = mem.close()
+			}
 			return nil, errs.New(errs.Unavailable, "take buffer", "pool is closed")
 		}
 		p.stats.Created++
@@ -149,10 +157,14 @@ func (p *Pool) Get(purpose Purpose, size int64, tenant string) (*Buffer, error) 
 	p.live[s.handle] = s
 	p.stats.LiveBytes[purpose] += kind.size
 	p.stats.LiveCount[purpose]++
-	return &Buffer{pool: p, slab: s, data: s.mem.data[:size:size], size: kind.size, ref: Ref{Handle: s.handle, Length: size}}, nil
+	b := &Buffer{pool: p, slab: s, size: kind.size, ref: Ref{Handle: s.handle, Length: size}}
+	if s.mem != nil {
+		b.data = s.mem.data[:size:size]
+	}
+	return b, nil
 }
 
-// Bytes are the buffer's bytes: nil once it is freed (a panic under invariants).
+// Bytes are the buffer's bytes: nil once it is freed (a panic under invariants), and in a virtual pool.
 func (b *Buffer) Bytes() []byte {
 	if b.freed.Load() {
 		if invariants {
@@ -185,11 +197,18 @@ func (b *Buffer) File() (*os.File, error) {
 }
 
 func (s *slab) fileOf() (*os.File, error) {
+	if s.mem == nil {
+		return nil, errVirtual("hand over buffer")
+	}
 	if s.mem.file == nil {
 		return nil, errs.New(errs.Unsupported, "hand over buffer", "this build has the race detector on, which knows no shared memory").
 			WithHint("use a build without -race, or a backend in process")
 	}
 	return s.mem.file, nil
+}
+
+func errVirtual(op string) error {
+	return errs.New(errs.Unsupported, op, "the pool is virtual: its buffers have no bytes")
 }
 
 // Free gives the buffer back, exactly once. The caller knows that no plugin touches it any more. A second Free is an
@@ -207,6 +226,7 @@ func (b *Buffer) Free() error {
 	s, p := b.slab, b.pool
 	// Still live while it is cleaned, so nobody can take it meanwhile. The whole slab: a plugin maps all of it.
 	switch {
+	case s.mem == nil:
 	case s.kind.zeroed:
 		clear(s.mem.data)
 	case invariants:
@@ -297,8 +317,10 @@ func (p *Pool) drop(list []*slab) (released int64, err error) {
 		for _, c := range channels {
 			_ = c.Release(s.handle) // a channel that fails is broken: its plugin's death unmaps
 		}
-		if err := s.mem.close(); err != nil {
-			all = append(all, &errs.Error{Class: errs.Internal, Op: "unmap slab", Err: err})
+		if s.mem != nil {
+			if err := s.mem.close(); err != nil {
+				all = append(all, &errs.Error{Class: errs.Internal, Op: "unmap slab", Err: err})
+			}
 		}
 		released += s.kind.size
 	}
@@ -368,6 +390,9 @@ func (p *Pool) Bytes(r Ref) ([]byte, error) {
 	}
 	if err := r.within(s.length); err != nil {
 		return nil, err
+	}
+	if s.mem == nil {
+		return nil, errVirtual("resolve buffer")
 	}
 	return s.mem.data[r.Offset : r.Offset+r.Length : r.Offset+r.Length], nil
 }
