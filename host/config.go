@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/slab"
@@ -69,7 +69,7 @@ type Config struct {
 }
 
 // NoBudget is the MemoryBudget that refuses nothing: the system kills what does not fit.
-const NoBudget = math.MaxInt64
+const NoBudget = ledger.NoBudget
 
 // When a permit is given back. Only the first bounds the sets of evaluations by the permits; the others are what other engines do, and are there to be
 // measured.

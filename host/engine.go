@@ -51,6 +51,7 @@ type Engine struct {
 type deps struct {
 	readKey     func(*os.File) (*keyHeader, error)
 	newVerifier func(*groth16.VerifyingKey) (verifier, error)
+	virtual     bool // buffers without bytes
 }
 
 func realDeps() deps {
@@ -59,14 +60,14 @@ func realDeps() deps {
 
 // New starts an engine. Plugin processes are started when they are first needed. The end of ctx does not end the engine: see Close.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
-	if plugin.Unserved() {
-		return nil, errs.New(errs.InvalidArgument, "start engine", "this process was started as a plugin").
-			WithHint("call host.PluginMain(os.Args) first in main: it serves when the engine started the program as a plugin")
-	}
 	return newEngine(ctx, cfg, realDeps())
 }
 
 func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
+	if plugin.Unserved() {
+		return nil, errs.New(errs.InvalidArgument, "start engine", "this process was started as a plugin").
+			WithHint("call host.PluginMain(os.Args) first in main: it serves when the engine started the program as a plugin")
+	}
 	if err := cfg.EnsureDefaults().Validate(); err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	}
 	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}, keepSize: keepBytes, setups: map[uint64]context.CancelCauseFunc{}}
 	e.idle = sync.NewCond(&e.mu)
-	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget})
+	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget, Virtual: d.virtual})
 	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers,
 		Idle: func() int64 { return e.pool.Stats().IdleBytes }, Trim: func(keep int64) { e.pool.Trim(keep) }})
 	e.keys = newKeyStore(e)
@@ -114,7 +115,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		f.tenant, f.synth = tenant, live.NewSynthesizer(src, e.pool)
 		e.fronts = append(e.fronts, f)
 	}
-	cfg.Logger.Debug("engine started", "budget", ledger.Size(budget).String(), "budget_from", from, "partition_workers", cfg.PartitionWorkers, "threads", cfg.Threads)
+	cfg.Logger.Debug("engine started", "budget", ledger.Budget(budget).String(), "budget_from", from, "partition_workers", cfg.PartitionWorkers, "threads", cfg.Threads)
 	return e, nil
 }
 

@@ -62,7 +62,7 @@ type BuffersInfo struct {
 // String is the line of the debug log.
 func (b BuffersInfo) String() string {
 	return fmt.Sprintf("BUFFERS[%s]: synth=%d provers=%d aux=%d shells=%d pending=%d est=%s budget=%s",
-		b.Event, b.Synth, b.Provers, b.Aux, b.Shells, b.Pending, ledger.Size(b.Est), ledger.Size(b.Budget))
+		b.Event, b.Synth, b.Provers, b.Aux, b.Shells, b.Pending, ledger.Size(b.Est), ledger.Budget(b.Budget))
 }
 
 // TimelineInfo is a step of a partition: told once when it begins and once when it ends.

@@ -30,5 +30,5 @@ type Report struct {
 func (r Report) String() string {
 	p := r.Peak
 	return fmt.Sprintf("BUFFERS peak: synth=%d provers=%d aux=%d shells=%d pending=%d est=%s reserved=%s budget=%s",
-		p.Synth, p.Provers, p.Aux, p.Shells, p.Pending, ledger.Size(p.Est), ledger.Size(r.PeakReserved), ledger.Size(r.Budget))
+		p.Synth, p.Provers, p.Aux, p.Shells, p.Pending, ledger.Size(p.Est), ledger.Size(r.PeakReserved), ledger.Budget(r.Budget))
 }

@@ -100,7 +100,7 @@ func processor() finding {
 
 func memory(s *session) finding {
 	if s.cfg.MemoryBudget > 0 {
-		f := finding{"memory", "ok", fmt.Sprintf("budget %v, from the configuration", ledger.Size(s.cfg.MemoryBudget)), ""}
+		f := finding{"memory", "ok", fmt.Sprintf("budget %v, from the configuration", ledger.Budget(s.cfg.MemoryBudget)), ""}
 		if l, err := memlimit.Auto(); err == nil && s.cfg.MemoryBudget > l.Bytes {
 			f.State, f.Hint = "note", fmt.Sprintf("the limit in force allows %v (%s): beyond it the kernel kills", ledger.Size(l.Bytes), l)
 		}

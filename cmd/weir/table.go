@@ -88,7 +88,7 @@ func proveTable(w io.Writer, r *host.Result) {
 
 // memoryTable tells the peaks of the account and what the system saw.
 func memoryTable(w io.Writer, r *host.Report) {
-	fmt.Fprintf(w, "memory    peak of the account %v of a budget of %v (%s)\n", ledger.Size(r.PeakReserved), ledger.Size(r.Budget), oneLine(r.BudgetFrom))
+	fmt.Fprintf(w, "memory    peak of the account %v of a budget of %v (%s)\n", ledger.Size(r.PeakReserved), ledger.Budget(r.Budget), oneLine(r.BudgetFrom))
 	fmt.Fprintf(w, "          by purpose: %s\n", r.PeakPurposes.String())
 	if self, child := peakResident(); self > 0 {
 		fmt.Fprintf(w, "          peak resident: weir %v, largest plugin %v\n", ledger.Size(self), ledger.Size(child))

@@ -8,18 +8,28 @@ const invariants = true
 
 // check asserts the account against what it is the sum of. l.mu is held.
 func (l *Ledger) check() {
-	var sum Bytes
-	permits := 0
+	fail := func(format string, args ...any) { panic(fmt.Sprintf("ledger: "+format, args...)) }
+	sums := make([]Bytes, l.pots())
+	critical := make(amounts, l.pots())
+	permits := int64(0)
 	refs := map[*Resident]int{}
 	for g := range l.grants {
-		for p, n := range g.held {
-			if n < 0 {
-				panic(fmt.Sprintf("ledger: %s holds %d bytes of %v", g.owner, n, Purpose(p)))
+		for _, part := range g.parts {
+			for p, n := range part.Bytes {
+				if n < 0 {
+					fail("%s holds %d bytes of %v", g.owner, n, Purpose(p))
+				}
+				sums[part.Account.index][p] += n
+				if g.critical {
+					critical[part.Account.index] += n
+				}
 			}
-			sum[p] += n
 		}
 		if g.permit {
 			permits++
+			if g.critical {
+				critical[0]++
+			}
 		}
 		for _, r := range g.residents {
 			refs[r]++
@@ -27,29 +37,59 @@ func (l *Ledger) check() {
 	}
 	for r := range l.residents {
 		if r.refs != refs[r] {
-			panic(fmt.Sprintf("ledger: %s has %d users, %d are counted", r.name, refs[r], r.refs))
+			fail("%s has %d users, %d are counted", r.name, refs[r], r.refs)
 		}
 		if (r.refs > 0 || r.state != absent || r.evicting || r.stuck) && !r.charged || r.refs > 0 && r.evicting {
-			panic(fmt.Sprintf("ledger: resident %s: %d users, memory %d, charged %t, evicting %t", r.name, r.refs, r.state, r.charged, r.evicting))
+			fail("resident %s: %d users, memory %d, charged %t, evicting %t", r.name, r.refs, r.state, r.charged, r.evicting)
 		}
 		if r.charged {
-			sum[r.purpose] += r.size
+			for d := 1; d < l.pots(); d++ {
+				sums[d][r.purpose] += r.in(d)
+				if r.critical {
+					critical[d] += r.in(d)
+				}
+			}
 		}
 		delete(refs, r)
 	}
-	switch {
-	case len(refs) > 0:
-		panic("ledger: a grant refers to a resident that is gone")
-	case sum != l.reserved || sum.Total() != l.total:
-		panic(fmt.Sprintf("ledger: %v is counted as %v (%d)", sum.String(), l.reserved.String(), l.total))
-	case l.total > l.opts.Budget:
-		panic(fmt.Sprintf("ledger: %d of %d bytes", l.total, l.opts.Budget))
-	case permits != l.permits || permits > l.opts.Permits:
-		panic(fmt.Sprintf("ledger: %d permits of %d, %d counted", permits, l.opts.Permits, l.permits))
+	if len(refs) > 0 {
+		fail("a grant refers to a resident that is gone")
 	}
-	for i := 1; i < len(l.line); i++ {
-		if !l.line[i-1].before(l.line[i]) {
-			panic("ledger: the line is out of order")
+	if permits != l.permits.used || permits > l.permits.capacity {
+		fail("%d permits of %d, %d counted", permits, l.permits.capacity, l.permits.used)
+	}
+	for d := range l.pots() {
+		p := l.pot(d)
+		if p.critical != critical[d] {
+			fail("%d of pot %d is counted as critical, %d are", p.critical, d, critical[d])
 		}
+		if d == 0 {
+			continue
+		}
+		a := l.accounts[d-1]
+		if sums[d] != a.held || sums[d].Total() != a.used {
+			fail("%v of %s is counted as %v (%d)", sums[d].String(), a.name, a.held.String(), a.used)
+		}
+		if a.used > max(a.capacity, a.over) {
+			fail("%d of %d bytes of %s", a.used, a.capacity, a.name)
+		}
+	}
+	waiting := map[Priority]int{}
+	for i, w := range l.line {
+		waiting[w.Priority]++
+		if i > 0 && !l.line[i-1].before(w) {
+			fail("the line is out of order")
+		}
+	}
+	for p, n := range l.waiting {
+		if n != waiting[p] {
+			fail("%d requests of priority %v wait, %d are counted", waiting[p], p, n)
+		}
+	}
+	if len(waiting) != len(l.waiting) {
+		fail("requests of %d priorities wait, %d are counted", len(waiting), len(l.waiting))
+	}
+	if len(l.line) > 0 && l.letIn(l.line[0], nil) {
+		fail("%s waits although it fits", l.line[0].Owner)
 	}
 }

@@ -1,15 +1,39 @@
-// Package ledger is the host's account of memory: every large buffer, loaded key and working memory of a plugin is in it with a purpose and an
-// owner, and what it grants never exceeds the budget.
+// Package ledger is the account of memory: every large buffer, loaded key and working memory of a plugin is in it with a purpose and an owner, in the account
+// of the host or of a device, and what it grants never exceeds the budget of any.
 //
-// A partition asks once, for everything it will need: a permit, bytes by purpose, and the residents (keys, sessions) it uses. It gets all
-// of it together or waits; nobody ever holds a part while waiting for the rest, so requests cannot block each other for good. The line is
-// ordered by priority, then retries before others, then the age of the job. Only the head of the line is granted: a large request cannot be
-// starved by small ones that slip past it. Every change that could let the head in tries it under the same lock, so no wake-up is lost. A request that does
-// not fit into an empty budget is refused at once.
+// # Grants
 //
-// A resident is charged while it is loaded or being loaded. While grants refer to it, it stays; afterwards it stays until the head of the line
-// would fit without it, and then the least recently used goes first. Evicting takes time (a plugin has to answer), during which the bytes
-// stay charged; when it fails, they stay charged for good.
+// A partition asks once, for everything it will need: a permit, bytes by purpose, and the residents (keys, sessions) it uses. It gets all of it together or
+// waits; nobody ever holds a part while waiting for the rest, so requests cannot block each other for good. What it holds comes back in whole amounts: all of a
+// purpose, the permit, and the rest with Close. A request that does not fit into an empty budget is refused at once, with the numbers, and so is one that
+// finds the line full.
+//
+// # Order
+//
+// The line is ordered by level, then retries before others, then the age of the job, then arrival. The level of a request is its priority; each AgeAfter of
+// waiting raises it by one, up to High: so a stream of more urgent requests delays it, but not for ever, while what is critical stays first. Every change that could
+// let somebody in tries the line under the same lock, so no wake-up is lost.
+//
+// # Reserve
+//
+// ReserveCritical, a permit and some bytes, is never granted to requests below Critical. What critical requests hold counts against it, and so do the residents
+// that they were the last to bring or use: the key of a critical circuit may stay loaded inside the reserve.
+//
+// # Passing
+//
+// The first in line may wait for more than is free. Somebody behind it is granted before it, and before all others who stand between, only if that cannot delay any
+// of them. Precisely: let the turn of a request be the moment at which it would be granted if the line were served strictly in its order. A request passes only
+// if, in whatever order those who hold something give it back, and whoever in front of it leaves the line, no turn of those in front becomes later, even if the
+// one that passes never gives anything back. This is the reservation of EASY backfilling (Lifka, The ANL/IBM SP scheduling system, 1995; Mu'alem and Feitelson,
+// IEEE TPDS 12(6), 2001) without its estimates of running times, and made for everybody who is passed (conservative backfilling), not for the first alone: see
+// mayPass. It follows that nobody at all is granted later than in strict order. Three things are outside of it: requests that arrive later and stand further
+// in front, residents that turn out larger than planned, and how long an unload takes.
+//
+// # Residents
+//
+// A resident is charged while it is loaded or being loaded. While grants refer to it, it stays; afterwards it stays until the first in line would fit
+// without it, and then the least recently used goes first. Evicting takes time (a plugin has to answer), during which the bytes stay charged; when it fails,
+// they stay charged for good.
 package ledger
 
 import (
@@ -18,45 +42,109 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"time"
 
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
 // Options of a ledger.
 type Options struct {
-	Budget  int64 // bytes
-	Permits int
+	// Budget is the bytes of host memory that can be granted; NoBudget: no bound.
+	Budget int64
 	// From says where the budget comes from; for messages.
 	From string
+	// Permits is how many partitions may have their evaluations alive.
+	Permits int
+	// ReserveCritical is what only critical requests are granted. For devices see DeviceOptions.
+	ReserveCritical Reserve
+	// MaxWaiting bounds how many requests of each priority wait. Default is DefaultMaxWaiting.
+	MaxWaiting int
+	// AgeAfter is the time of waiting that raises a request by one priority. Default is DefaultAgeAfter; negative: never.
+	AgeAfter time.Duration
+	// Clock is where time is taken from. Default is the system's.
+	Clock Clock
 	// Idle is the bytes of free slabs in the pool, Trim drops them down to keep. They may be nil. See TrimIdle.
 	Idle func() int64
 	Trim func(keep int64)
 }
 
+// Reserve is permits and bytes of host memory.
+type Reserve struct {
+	Permits int
+	Bytes   int64
+}
+
+// Defaults of Options.
+const (
+	DefaultMaxWaiting = 1 << 16
+	DefaultAgeAfter   = 10 * time.Minute
+)
+
+// Clock is a source of time.
+type Clock interface {
+	Now() time.Time
+	// AfterFunc runs f on a goroutine of its own after d; stop prevents that unless it has begun.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+func (systemClock) AfterFunc(d time.Duration, f func()) func() bool {
+	return time.AfterFunc(d, f).Stop
+}
+
 // Ledger is the account. Methods are safe for concurrent use.
 type Ledger struct {
 	opts Options
+	// mayPass decides who is granted before others; a test puts something else in its place.
+	mayPass func(w *waiter, ahead []*waiter) bool
 
-	mu        sync.Mutex
-	reserved  Bytes
-	total     int64
-	permits   int // in use
-	peak      Bytes
-	peakTotal int64
-	peakPerm  int
-	line      []*waiter // in the order of granting
-	seq       uint64
-	tick      uint64 // of the residents' last use
-	grants    map[*Grant]struct{}
-	residents map[*Resident]struct{}
+	mu          sync.Mutex
+	permits     pot
+	host        *Account
+	accounts    []*Account // host first
+	peakPermits int
+	peakWaiting int
+	line        []*waiter // in the order of granting
+	waiting     map[Priority]int
+	seq         uint64
+	tick        uint64 // of the residents' last use
+	grants      map[*Grant]struct{}
+	residents   map[*Resident]struct{}
+
+	aging     func() bool // stops the timer that raises levels; nil: none
+	agingTurn uint64      // the timer that counts
+
+	hooks   []*hook
+	changes uint64
+	news    []Change // not told yet
+	telling bool     // by one goroutine
+	toldTo  uint64
+	told    *sync.Cond
 }
 
 // New makes an empty account.
 func New(opts Options) *Ledger {
-	return &Ledger{opts: opts, grants: map[*Grant]struct{}{}, residents: map[*Resident]struct{}{}}
+	if opts.MaxWaiting <= 0 {
+		opts.MaxWaiting = DefaultMaxWaiting
+	}
+	if opts.AgeAfter == 0 {
+		opts.AgeAfter = DefaultAgeAfter
+	}
+	if opts.Clock == nil {
+		opts.Clock = systemClock{}
+	}
+	l := &Ledger{opts: opts, grants: map[*Grant]struct{}{}, residents: map[*Resident]struct{}{}, waiting: map[Priority]int{}}
+	l.permits = pot{capacity: int64(opts.Permits), reserve: int64(max(opts.ReserveCritical.Permits, 0))}
+	l.host = &Account{pot: pot{capacity: max(opts.Budget, 0), reserve: max(opts.ReserveCritical.Bytes, 0)}, index: 1, name: "host", from: opts.From}
+	l.accounts = []*Account{l.host}
+	l.told = sync.NewCond(&l.mu)
+	l.mayPass = l.delaysNobody
+	return l
 }
 
-// Budget is the bytes that can be granted.
+// Budget is the bytes of host memory that can be granted.
 func (l *Ledger) Budget() int64 { return l.opts.Budget }
 
 // Request is all that one partition needs.
@@ -66,22 +154,41 @@ type Request struct {
 	Front     bool   // a retry: before the others of its priority
 	Order     uint64 // age: smaller goes first
 	Permit    bool
-	Need      Bytes
+	Need      Bytes  // of host memory
+	Devices   []Part // of device memory
 	Residents []*Resident
 }
 
+func (req *Request) critical() bool { return req.Priority >= Critical }
+
+func (req *Request) uses(r *Resident) bool { return slices.Contains(req.Residents, r) }
+
+// waiter is a request in line.
 type waiter struct {
 	Request
+	parts []Part  // of every account
+	own   amounts // and their sums, without the residents
+	level Priority
+	since time.Time
+	rises time.Time // when the level does
 	seq   uint64
 	grant *Grant
 	err   error
 	ready chan struct{}
 }
 
+// in is what w itself takes of pot d.
+func (w *waiter) in(d int) int64 {
+	if d < len(w.own) {
+		return w.own[d]
+	}
+	return 0 // of a device that was added later
+}
+
 func (w *waiter) before(o *waiter) bool {
 	switch {
-	case w.Priority != o.Priority:
-		return w.Priority > o.Priority
+	case w.level != o.level:
+		return w.level > o.level
 	case w.Front != o.Front:
 		return w.Front
 	case w.Order != o.Order:
@@ -90,8 +197,8 @@ func (w *waiter) before(o *waiter) bool {
 	return w.seq < o.seq
 }
 
-// Acquire waits for everything that req asks for. Errors: errs.Exhausted, at once, when the request exceeds the whole budget (or comes to, because a
-// resident turned out larger); the error of ctx when that ends first, and then nothing is held.
+// Acquire waits for everything that req asks for. Errors: errs.Exhausted, at once, when the request exceeds what it can ever be granted (or comes to, because a
+// resident turned out larger), and when too many of its priority wait; the error of ctx when that ends first, and then nothing is held.
 func (l *Ledger) Acquire(ctx context.Context, req Request) (*Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, errs.Wrap(err, "wait for memory")
@@ -105,10 +212,7 @@ func (l *Ledger) Acquire(ctx context.Context, req Request) (*Grant, error) {
 		return w.grant, w.err
 	case <-ctx.Done():
 	}
-	l.mu.Lock()
-	left := l.leave(w)
-	l.mu.Unlock()
-	if !left { // the answer came at the same time
+	if !l.leave(w) { // the answer came at the same time
 		<-w.ready
 		if w.grant != nil {
 			if err := w.grant.Close(); err != nil {
@@ -119,189 +223,105 @@ func (l *Ledger) Acquire(ctx context.Context, req Request) (*Grant, error) {
 	return nil, errs.Wrap(ctx.Err(), "wait for memory")
 }
 
-// TryAcquire is Acquire for a request that will not wait: ok is false when it is not granted at once.
+// TryAcquire is Acquire for a request that will not wait: ok is false when it is not granted at once. It evicts nothing.
 func (l *Ledger) TryAcquire(req Request) (g *Grant, ok bool) {
-	w, err := l.enter(req)
+	l.mu.Lock()
+	defer l.unlock()
+	w, err := l.examine(req)
 	if err != nil {
 		return nil, false
 	}
-	l.mu.Lock()
-	left := l.leave(w)
-	l.mu.Unlock()
-	if left {
+	i := l.place(w)
+	if !l.letIn(w, l.line[:i]) {
 		return nil, false
 	}
-	return w.grant, w.grant != nil
+	l.note(Arrived, w.Owner, w.Priority, nil, 0, 0)
+	l.grant(w, i)
+	l.check()
+	return w.grant, true
 }
 
-func (l *Ledger) enter(req Request) (*waiter, error) {
-	w := &waiter{Request: req, ready: make(chan struct{})}
-	for p, n := range req.Need {
-		if n < 0 {
-			return nil, errs.New(errs.Internal, "wait for memory", "%d bytes of %v", n, Purpose(p))
+// examine makes a waiter of a request that may be granted some time. l.mu is held.
+func (l *Ledger) examine(req Request) (*waiter, error) {
+	w := &waiter{Request: req, level: req.Priority, since: l.opts.Clock.Now(), ready: make(chan struct{})}
+	w.parts = append([]Part{{l.host, req.Need}}, req.Devices...)
+	if err := l.checkParts(req.Owner, w.parts); err != nil {
+		return nil, err
+	}
+	for _, r := range req.Residents {
+		if r.l != l {
+			return nil, errs.New(errs.Internal, "account of "+req.Owner, "%s is of another ledger", r.name)
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.impossible(&req); err != nil {
+	w.own = make(amounts, l.pots())
+	if req.Permit {
+		w.own[0] = 1
+	}
+	for i := range w.parts {
+		w.own[w.parts[i].Account.index] = w.parts[i].Bytes.Total()
+	}
+	if err := l.impossible(&w.Request); err != nil {
 		return nil, err
 	}
 	l.seq++
 	w.seq = l.seq
-	i := sort.Search(len(l.line), func(i int) bool { return w.before(l.line[i]) })
-	l.line = append(l.line, nil)
-	copy(l.line[i+1:], l.line[i:])
-	l.line[i] = w
-	l.pump()
 	return w, nil
 }
 
-// leave takes w out of the line, unless it has been answered. l.mu is held.
+// place is where w stands in line. l.mu is held.
+func (l *Ledger) place(w *waiter) int {
+	return sort.Search(len(l.line), func(i int) bool { return w.before(l.line[i]) })
+}
+
+// enter puts a request into the line, and answers it if that can be done at once.
+func (l *Ledger) enter(req Request) (*waiter, error) {
+	l.mu.Lock()
+	defer l.unlock()
+	w, err := l.examine(req)
+	if err == nil && l.waiting[req.Priority] >= l.opts.MaxWaiting {
+		err = errs.Mismatch(errs.Exhausted, "admit "+req.Owner, "", fmt.Sprintf("less than %d requests of priority %v waiting for memory", l.opts.MaxWaiting, req.Priority),
+			fmt.Sprint(l.waiting[req.Priority])).WithHint("try again later")
+	}
+	if err != nil {
+		l.note(Refused, req.Owner, req.Priority, nil, 0, 0)
+		return nil, err
+	}
+	l.line = slices.Insert(l.line, l.place(w), w)
+	l.waiting[w.Priority]++
+	l.note(Arrived, w.Owner, w.Priority, nil, 0, 0)
+	if w.level < High && l.opts.AgeAfter > 0 {
+		w.rises = w.since.Add(l.opts.AgeAfter)
+		if l.aging == nil { // else it rings earlier, and looks again
+			l.raiseAfter(l.opts.AgeAfter)
+		}
+	}
+	l.pump()
+	l.peakWaiting = max(l.peakWaiting, len(l.line))
+	return w, nil
+}
+
+// remove takes the waiter at i out of the line. l.mu is held.
+func (l *Ledger) remove(i int) {
+	w := l.line[i]
+	l.line = slices.Delete(l.line, i, i+1)
+	if l.waiting[w.Priority]--; l.waiting[w.Priority] == 0 {
+		delete(l.waiting, w.Priority)
+	}
+}
+
+// leave takes w out of the line, unless it has been answered.
 func (l *Ledger) leave(w *waiter) bool {
-	for i := range l.line {
-		if l.line[i] == w {
-			l.line = append(l.line[:i], l.line[i+1:]...)
-			l.pump() // the next may fit
-			return true
-		}
+	l.mu.Lock()
+	defer l.unlock()
+	i := slices.Index(l.line, w)
+	if i < 0 {
+		return false
 	}
-	return false
+	l.remove(i)
+	l.note(Canceled, w.Owner, w.Priority, nil, 0, 0)
+	l.pump() // the next may fit
+	return true
 }
-
-// impossible is the error for a request that the whole budget cannot hold. l.mu is held.
-func (l *Ledger) impossible(req *Request) error {
-	whole := req.Need
-	for _, r := range req.Residents {
-		whole[r.purpose] += max(r.size, r.next)
-	}
-	var stuck int64
-	never := false // one of its residents is larger than what is charged for it, and stays so
-	for r := range l.residents {
-		switch {
-		case !r.stuck:
-		case !req.uses(r):
-			whole[r.purpose] += r.size
-			stuck += r.size
-		case r.next > 0:
-			stuck += r.next
-			never = true
-		}
-	}
-	if !never && whole.Total() <= l.opts.Budget && (!req.Permit || l.opts.Permits > 0) {
-		return nil
-	}
-	from := ""
-	if l.opts.From != "" {
-		from = " (" + l.opts.From + ")"
-	}
-	e := errs.Mismatch(errs.Exhausted, "admit "+req.Owner, "memory", fmt.Sprintf("at most the budget of %v, %d bytes%s", Size(l.opts.Budget), l.opts.Budget, from),
-		fmt.Sprintf("a need of %v, %d bytes: %v", Size(whole.Total()), whole.Total(), whole.String()))
-	if stuck > 0 {
-		e.Found += fmt.Sprintf(", %v of it memory that a plugin did not give back", Size(stuck))
-		return e.WithHint("start again; the log says which plugin failed")
-	}
-	return e.WithHint("raise the memory budget to %d bytes or more, or use a machine with more memory", whole.Total())
-}
-
-// lacking is what must be charged for w now; ready is false when one of its residents is on its way out, or turned out larger than what is charged for
-// it: if those who wait for the true size were let in at the old one, there would always be one who holds it there. l.mu is held.
-func (l *Ledger) lacking(w *waiter) (n int64, ready bool) {
-	n = w.Need.Total()
-	for _, r := range w.Residents {
-		if r.evicting || r.charged && r.next > 0 {
-			return 0, false
-		}
-		if !r.charged {
-			n += r.size
-		}
-	}
-	return n, true
-}
-
-// pump grants the head of the line as long as it fits. l.mu is held. Everything that gives something back ends with it.
-func (l *Ledger) pump() {
-	for len(l.line) > 0 {
-		w := l.line[0]
-		if w.err = l.impossible(&w.Request); w.err != nil {
-			l.answer(w)
-			continue
-		}
-		if w.Permit && l.permits >= l.opts.Permits {
-			break
-		}
-		n, ready := l.lacking(w)
-		if !ready {
-			break
-		}
-		if l.total+n > l.opts.Budget {
-			l.makeRoom(w, l.total+n-l.opts.Budget)
-			break
-		}
-		l.grant(w)
-		l.answer(w)
-	}
-	l.check()
-}
-
-func (l *Ledger) answer(w *waiter) {
-	l.line = l.line[1:]
-	close(w.ready)
-}
-
-func (l *Ledger) grant(w *waiter) {
-	g := &Grant{l: l, owner: w.Owner, held: w.Need, permit: w.Permit, residents: w.Residents}
-	for p, n := range w.Need {
-		l.charge(Purpose(p), n)
-	}
-	for _, r := range w.Residents {
-		if !r.charged {
-			r.charged = true
-			l.charge(r.purpose, r.size)
-		}
-		r.refs++
-	}
-	if w.Permit {
-		l.permits++
-		l.peakPerm = max(l.peakPerm, l.permits)
-	}
-	l.grants[g] = struct{}{}
-	w.grant = g
-}
-
-func (l *Ledger) charge(p Purpose, n int64) {
-	l.reserved[p] += n
-	l.total += n
-	l.peak[p] = max(l.peak[p], l.reserved[p])
-	l.peakTotal = max(l.peakTotal, l.total)
-}
-
-// makeRoom starts to evict idle residents, least recently used first, if that lets w in; otherwise they stay. l.mu is held.
-func (l *Ledger) makeRoom(w *waiter, want int64) {
-	var idle []*Resident
-	for r := range l.residents {
-		switch {
-		case r.evicting:
-			want -= r.size
-		case r.charged && r.refs == 0 && !r.stuck && !w.uses(r):
-			idle = append(idle, r)
-		}
-	}
-	sort.Slice(idle, func(i, j int) bool { return idle[i].used < idle[j].used })
-	var enough int64
-	for i, r := range idle {
-		if want <= 0 {
-			return
-		}
-		if enough += r.size; enough >= want {
-			for _, r := range idle[:i+1] {
-				l.evict(r)
-			}
-			return
-		}
-	}
-}
-
-func (req *Request) uses(r *Resident) bool { return slices.Contains(req.Residents, r) }
 
 // TrimIdle drops free slabs of the pool until they and everything granted fit into the budget together. A granted partition takes its buffers first (a fresh
 // slab costs nothing before it is written, a free one is used again) and calls it before it writes to any.
@@ -310,39 +330,9 @@ func (l *Ledger) TrimIdle() {
 		return
 	}
 	l.mu.Lock()
-	keep := l.opts.Budget - l.total
+	keep := l.host.free(true)
 	l.mu.Unlock()
 	if l.opts.Idle() > keep {
 		l.opts.Trim(keep)
 	}
-}
-
-// Stats is a snapshot.
-type Stats struct {
-	Budget      int64
-	From        string
-	Permits     int
-	PermitsUsed int
-	PeakPermits int
-	Reserved    Bytes
-	Total       int64
-	Peak        Bytes // each purpose's own peak
-	PeakTotal   int64
-	Waiting     int
-	Grants      int
-	Residents   int // charged
-}
-
-// Stats returns the account now.
-func (l *Ledger) Stats() Stats {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := Stats{Budget: l.opts.Budget, From: l.opts.From, Permits: l.opts.Permits, PermitsUsed: l.permits, PeakPermits: l.peakPerm, Reserved: l.reserved,
-		Total: l.total, Peak: l.peak, PeakTotal: l.peakTotal, Waiting: len(l.line), Grants: len(l.grants)}
-	for r := range l.residents {
-		if r.charged {
-			s.Residents++
-		}
-	}
-	return s
 }

@@ -46,11 +46,11 @@ func (p Purpose) String() string {
 // Bytes has an amount for each purpose.
 type Bytes [NumPurposes]int64
 
-// Total is their sum.
+// Total is their sum; one that does not fit is the largest number there is.
 func (b *Bytes) Total() int64 {
 	var n int64
 	for _, x := range b {
-		n += x
+		n = plus(n, x)
 	}
 	return n
 }
@@ -107,25 +107,4 @@ func ParsePriority(s string) (Priority, error) {
 		return Critical, nil
 	}
 	return 0, errs.Mismatch(errs.InvalidArgument, "priority", "", "low, normal, high or critical", fmt.Sprintf("%q", s))
-}
-
-// Size prints bytes as people read them.
-type Size int64
-
-// String has binary units and at most one decimal: "141GiB", "1.5GiB", "96MiB", "512B".
-func (s Size) String() string {
-	if s < 0 {
-		return "-" + (-s).String()
-	}
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	v, i := float64(s), 0
-	for v >= 1024 && i < len(units)-1 {
-		v /= 1024
-		i++
-	}
-	t := fmt.Sprintf("%.0f", v)
-	if v < 10 && i > 0 {
-		t = strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
-	}
-	return t + units[i]
 }
