@@ -332,8 +332,8 @@ func TestFailures(t *testing.T) {
 
 type failing struct{ err error }
 
-func (f failing) Rows(*circuit.Rows) error { return f.err }
-func (f failing) End(*circuit.Shape) error { return nil }
+func (f failing) Write(*circuit.Rows) error { return f.err }
+func (f failing) End(*circuit.Shape) error  { return nil }
 
 func is(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
 

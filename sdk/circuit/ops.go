@@ -4,7 +4,7 @@ import "github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 // AllocBool allocates a bit and states that it is one: (1 - a) a = 0.
 func (b *Builder) AllocBool(name string, value bool) Bool {
-	x := Bool{v: b.AllocBits(boolWord(value), 1), kind: boolIs, value: value}
+	x := Bit(b.AllocBits(boolWord(value), 1), value)
 	b.boolean(name, x.v)
 	return x
 }
@@ -15,15 +15,7 @@ func (b *Builder) AllocBools(name string, word uint64, n int, out []Bool) []Bool
 	for i := range n {
 		v := first + Var(i)
 		b.boolean(name, v)
-		out = append(out, Bool{v: v, kind: boolIs, value: word>>i&1 == 1})
-	}
-	return out
-}
-
-// BitsOf are n Bools for variables that AllocBits gave: the bits of word, least significant first.
-func BitsOf(first Var, word uint64, n int, out []Bool) []Bool {
-	for i := range n {
-		out = append(out, Bool{v: first + Var(i), kind: boolIs, value: word>>i&1 == 1})
+		out = append(out, Bit(v, word>>i&1 == 1))
 	}
 	return out
 }

@@ -29,10 +29,10 @@ func (r *Rows) Row(i int) (a, b, c []Term) {
 	return r.Terms[lo:r.Ends[3*i]], r.Terms[r.Ends[3*i]:r.Ends[3*i+1]], r.Terms[r.Ends[3*i+1]:r.Ends[3*i+2]]
 }
 
-// Sink takes a constraint system as it is recorded. Its methods are never called at the same time; Rows is called from a goroutine of its own.
+// Sink takes a constraint system as it is recorded. Its methods are never called at the same time; Write is called from a goroutine of its own.
 type Sink interface {
-	Rows(r *Rows) error // in order; r is valid during the call
-	End(s *Shape) error // after the last row
+	Write(r *Rows) error // in order; r is valid during the call
+	End(s *Shape) error  // after the last row
 }
 
 // Shape is what is known once all rows are recorded.
@@ -72,7 +72,7 @@ func record(ctx context.Context, c Circuit, rec *recorder, sinks []Sink) (*Shape
 				if failed {
 					break
 				}
-				if err := s.Rows(p); err != nil {
+				if err := s.Write(p); err != nil {
 					failed = true
 					cancel(err)
 				}

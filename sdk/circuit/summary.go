@@ -29,8 +29,8 @@ type Summary struct {
 	buf        []byte
 }
 
-// Rows implements Sink.
-func (s *Summary) Rows(r *Rows) error {
+// Write implements Sink.
+func (s *Summary) Write(r *Rows) error {
 	if s.all == nil {
 		s.start()
 	}

@@ -15,8 +15,8 @@ type SystemSink struct {
 	sys r1cs.System
 }
 
-// Rows implements Sink.
-func (s *SystemSink) Rows(r *Rows) error {
+// Write implements Sink.
+func (s *SystemSink) Write(r *Rows) error {
 	ms := [3]*r1cs.Matrix{&s.sys.A, &s.sys.B, &s.sys.C}
 	lo := uint32(0)
 	for i, hi := range r.Ends {

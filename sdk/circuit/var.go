@@ -68,6 +68,9 @@ const (
 // Constant is a constant Bool.
 func Constant(value bool) Bool { return Bool{value: value} }
 
+// Bit is the Bool of a variable that AllocBits gave.
+func Bit(v Var, value bool) Bool { return Bool{v: v, kind: boolIs, value: value} }
+
 // Value is the value of the expression.
 func (x Bool) Value() bool { return x.value }
 

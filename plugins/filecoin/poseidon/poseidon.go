@@ -4,7 +4,11 @@
 // the Cauchy matrix 1/(i + t + j), the first element of the state as domain tag, and the second element of the last state as the result.
 package poseidon
 
-import "github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+import (
+	"sync"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+)
 
 // Hasher hashes Arity elements under one domain tag. Safe for concurrent use.
 type Hasher struct {
@@ -14,10 +18,14 @@ type Hasher struct {
 	first fr.Element
 }
 
-// MerkleTree is the hash of trees, columns and commitments: its tag is 2^arity - 1.
-func MerkleTree(arity int) *Hasher {
-	return newHasher(arity, fr.NewElement(1<<arity-1))
+var trees = map[int]func() *Hasher{2: merkleTree(2), 4: merkleTree(4), 8: merkleTree(8), 11: merkleTree(11)}
+
+func merkleTree(arity int) func() *Hasher {
+	return sync.OnceValue(func() *Hasher { return newHasher(arity, fr.NewElement(1<<arity-1)) })
 }
+
+// MerkleTree is the hash of trees, columns and commitments: its tag is 2^arity - 1. arity is 2, 4, 8 or 11.
+func MerkleTree(arity int) *Hasher { return trees[arity]() }
 
 // Custom is the hash of another domain: its tag is id times 2^40. Sector updates use arity 2 and id 1.
 func Custom(arity int, id uint64) *Hasher {
@@ -43,6 +51,9 @@ func (h *Hasher) First() fr.Element { return h.first }
 
 // maxWidth bounds the width, so that states need no allocation.
 const maxWidth = 12
+
+// MaxTrace is the longest trace: that of arity 11.
+const MaxTrace = 3*11 + 4*((fullRounds-1)*maxWidth+57) + 1
 
 // state is a permutation at work. Its trace, if wanted, gets the values that a circuit allocates: see Trace.
 type state struct {
