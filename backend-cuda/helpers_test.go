@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -27,6 +28,8 @@ type subject struct {
 	witness []fr.Element
 	key     contract.Input
 	shape   groth16.Shape
+
+	referenceTimes []contract.StageTime
 }
 
 // generated makes a development key for a generated circuit.
@@ -57,7 +60,7 @@ func generated(t testing.TB, pool *slab.Pool, c circuitgen.Circuit, o setup.Opti
 	if o.Scalars, err = setup.Seeded([]byte("cuda tests")); err != nil {
 		t.Fatal(err)
 	}
-	o.Tasks = 2
+	o.Tasks = runtime.GOMAXPROCS(0)
 	path := filepath.Join(t.TempDir(), "key.wkey")
 	f, err := os.Create(path)
 	if err != nil {
@@ -150,7 +153,7 @@ func (s *subject) buffers(evaluations int, form assignment.Form) (req *contract.
 				t.Fatal(err)
 			}
 		}
-		if err := s.sys.Evaluate(context.Background(), vec, s.shape.Rows, views[0], views[1], views[2], 2); err != nil {
+		if err := s.sys.Evaluate(context.Background(), vec, s.shape.Rows, views[0], views[1], views[2], runtime.GOMAXPROCS(0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +168,7 @@ func (s *subject) buffers(evaluations int, form assignment.Form) (req *contract.
 
 // load loads the key and learns its shape.
 func (s *subject) load(p contract.Prover, id string) (*contract.LoadedKey, error) {
-	k, err := p.LoadKey(context.Background(), &contract.LoadKeyRequest{KeyID: id, Key: s.key, Trusted: true, Threads: 2})
+	k, err := p.LoadKey(context.Background(), &contract.LoadKeyRequest{KeyID: id, Key: s.key, Trusted: true})
 	if err == nil {
 		s.shape = k.Shape
 	}
@@ -181,7 +184,7 @@ func (s *subject) prove(p contract.Prover, id string, form assignment.Form, rnd 
 	}
 	req, free := s.buffers(plan.Evaluations, form)
 	defer free()
-	req.KeyID, req.Threads, req.InsecureTestRandomness = id, 2, rnd
+	req.KeyID, req.InsecureTestRandomness = id, rnd
 	return p.Prove(context.Background(), req, func(contract.ProveEvent) {})
 }
 
@@ -203,6 +206,7 @@ func (s *subject) reference() []byte {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.referenceTimes = p.Times
 	if err := b.UnloadKey(context.Background(), "reference"); err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,10 +1,11 @@
 # make cuda        bin/libweir_cuda.so for every architecture (nvcc 13 from PATH, else from pinned wheels)
 # make cuda-fast   the same for one architecture (CUDA_ARCH, default sm_90a)
 # make cuda-test   host-compiled arithmetic against gnark-crypto, and the programs that check kernels on a GPU (bin/cuda/*_check)
+# make gpu-check   checks and measures on this machine's GPU; make gpu-check-archive packs the same into bin/gpu-check.tgz, which runs on any machine with a
+#                  driver: unpack it and start gpu-check/gpu-check.sh
 
 CUDA_DIR := backend-cuda/kernels
 CUDA_SRC := $(wildcard $(CUDA_DIR)/*.cu)
-CUDA_HDR := $(wildcard $(CUDA_DIR)/*.cuh $(CUDA_DIR)/*.h $(CUDA_DIR)/test/*.cuh $(CUDA_DIR)/test/*.h)
 CUDA_CHECKS := $(patsubst $(CUDA_DIR)/test/%.cu,%,$(wildcard $(CUDA_DIR)/test/*_check.cu))
 CUDA_ARCH ?= 90a
 CUDA_ARCHS = 80 86 89 90a 100 120
@@ -12,24 +13,24 @@ CUDA_ARCHS = 80 86 89 90a 100 120
 CUDA_ALL = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_120,code=compute_120
 CUDA_ONE = -gencode=arch=compute_$(CUDA_ARCH),code=sm_$(CUDA_ARCH)
 # DEBUG_SYNC=1 checks after every launch.
-NVCCFLAGS = -std=c++17 -O3 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas -cudart static $(if $(DEBUG_SYNC),-DWEIR_DEBUG_SYNC)
+NVCCFLAGS = -std=c++17 -O3 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas -cudart static -MMD -MF $(@:.o=).d $(if $(DEBUG_SYNC),-DWEIR_DEBUG_SYNC)
 
 bin/cuda/toolchain.mk: scripts/cuda-toolchain.sh
 	@mkdir -p bin/cuda
 	scripts/cuda-toolchain.sh >$@.tmp && mv $@.tmp $@
 
 # Only the goals below need a compiler; every other goal must not look for one.
-ifneq ($(filter cuda cuda-fast cuda-test cuda-checks bin/libweir_cuda.so bin/cuda/%,$(MAKECMDGOALS)),)
+ifneq ($(filter cuda cuda-fast cuda-test cuda-checks gpu-check gpu-check-files gpu-check-archive bin/libweir_cuda.so bin/cuda/%,$(MAKECMDGOALS)),)
 include bin/cuda/toolchain.mk
 endif
 
-.PHONY: cuda cuda-fast cuda-test cuda-checks
+.PHONY: cuda cuda-fast cuda-test cuda-checks gpu-check gpu-check-files gpu-check-archive
 
-bin/cuda/all/%.o: $(CUDA_DIR)/%.cu $(CUDA_HDR) mk/cuda.mk | bin/cuda/toolchain.mk
+bin/cuda/all/%.o: $(CUDA_DIR)/%.cu mk/cuda.mk | bin/cuda/toolchain.mk
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCCFLAGS) $(CUDA_ALL) $(CUDA_INC) -c $< -o $@
 
-bin/cuda/fast/%.o: $(CUDA_DIR)/%.cu $(CUDA_HDR) mk/cuda.mk | bin/cuda/toolchain.mk
+bin/cuda/fast/%.o: $(CUDA_DIR)/%.cu mk/cuda.mk | bin/cuda/toolchain.mk
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCCFLAGS) $(CUDA_ONE) $(CUDA_INC) -c $< -o $@
 
@@ -46,10 +47,35 @@ cuda-fast: bin/cuda/fast/libweir_cuda.so
 	cp $< bin/libweir_cuda.so
 
 # The check programs use the kernels' own interface, below the C ABI.
-bin/cuda/%_check: $(CUDA_DIR)/test/%_check.cu $(CUDA_SRC:$(CUDA_DIR)/%.cu=bin/cuda/fast/%.o) $(CUDA_HDR)
-	$(NVCC) $(NVCCFLAGS) $(CUDA_ONE) $(CUDA_INC) -I$(CUDA_DIR) $(CUDA_LIB) $< $(filter %.o,$^) -o $@
+bin/cuda/%_check: $(CUDA_DIR)/test/%_check.cu bin/cuda/fast/libweir_cuda.so
+	$(NVCC) $(NVCCFLAGS) $(CUDA_ONE) $(CUDA_INC) -I$(CUDA_DIR) $(CUDA_LIB) $< $(CUDA_SRC:$(CUDA_DIR)/%.cu=bin/cuda/fast/%.o) -o $@
+
+-include $(wildcard bin/cuda/all/*.d bin/cuda/fast/*.d bin/cuda/*.d)
 
 cuda-checks: $(CUDA_CHECKS:%=bin/cuda/%)
 
 cuda-test: cuda-checks
 	$(GO) test -count=1 ./backend-cuda/kernels/test/...
+
+# Everything that gpu-check.sh needs, in one folder. With WEIR_SHARED the large fixtures go along.
+GPU_CHECK := bin/gpu-check
+gpu-check-files: cuda-checks bin/cuda/fast/libweir_cuda.so
+	rm -rf $(GPU_CHECK)
+	mkdir -p $(GPU_CHECK)/testdata
+	cp scripts/gpu-check.sh bin/cuda/fast/libweir_cuda.so $(CUDA_CHECKS:%=bin/cuda/%) $(GPU_CHECK)
+	cp -r testdata/circom $(GPU_CHECK)/testdata
+	$(GO) run ./backend-cuda/internal/vectors -out $(GPU_CHECK)/vectors
+	CGO_ENABLED=0 $(GO) test -c -trimpath -ldflags "-s -w" -o $(GPU_CHECK)/cuda.test ./backend-cuda
+	@for f in $(if $(WEIR_SHARED),merkle20 sha256_64); do \
+		mkdir -p $(GPU_CHECK)/shared/fixtures/circom/$$f && \
+		for x in circuit.zkey circuit.r1cs witness.wtns; do \
+			if [ -f "$(WEIR_SHARED)/fixtures/circom/$$f/$$x" ]; then gzip -c "$(WEIR_SHARED)/fixtures/circom/$$f/$$x" >$(GPU_CHECK)/shared/fixtures/circom/$$f/$$x.gz; \
+			else cp "$(WEIR_SHARED)/fixtures/circom/$$f/$$x.gz" $(GPU_CHECK)/shared/fixtures/circom/$$f/; fi || exit 1; \
+		done; \
+	done
+
+gpu-check-archive: gpu-check-files
+	tar -C bin -czf bin/gpu-check.tgz gpu-check
+
+gpu-check: gpu-check-files
+	$(GPU_CHECK)/gpu-check.sh -o $(GPU_CHECK)/output

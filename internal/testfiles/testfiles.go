@@ -22,8 +22,11 @@ var Small = []string{"allzero", "dom_1022", "dom_1023", "multiplier", "nopublic"
 // Large are the folders of circom fixtures that only the shared folder has.
 var Large = []string{"merkle20", "sha256_64"}
 
-// Root is the top folder of the repository.
+// Root is the top folder of the repository: where this file was compiled, or WEIR_ROOT for a test binary that runs elsewhere.
 func Root() string {
+	if dir := os.Getenv("WEIR_ROOT"); dir != "" {
+		return dir
+	}
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }

@@ -1,6 +1,7 @@
 // Checks field arithmetic, MSMs and sums on a GPU, then times them. Ends with 1 if anything is wrong.
 //
-//   msm_check [check|time|all] [largest log2 n of the timings, default 24]
+//   msm_check [check|time|all] [largest log2 n of the timings in G1, default 24; in G2 at most 24]
+//   msm_check small           a few small sums of either group, for a memory checker
 //   msm_check once [log2 n]   one MSM over G1, for a profiler
 #include <cstring>
 
@@ -262,6 +263,16 @@ void check_group(bool large) {
 	tally.check(msm_plan(&plan, group_of<F>(), 1 << 20, 1 << 20, 0) == cudaErrorMemoryAllocation, "a limit that holds no window is refused");
 }
 
+// Every kernel at sizes that a memory checker gets through.
+template <class F>
+void check_small() {
+	Table<F> table;
+	for (uint64_t n : {0, 1, 2, 33, 300}) check_case(table, n, Points::random, Scalars::random, true, n % 2 == 1, 0, 0);
+	check_case(table, 200, Points::infinity, Scalars::edge, false, false, 4, 0);
+	check_case(table, 200, Points::opposite, Scalars::equal, true, true, 9, 0);
+	for (uint64_t m : {0, 1, 2, 700}) check_sum(table, Points::random, 100, m, m + 3);
+}
+
 // ---- timings ----
 
 struct Phases {
@@ -348,6 +359,12 @@ int main(int argc, char** argv) {
 	cudaDeviceProp prop;
 	CHECK_CUDA(cudaGetDeviceProperties(&prop, 0));
 	printf("%s, %d SMs, sm_%d%d\n", prop.name, prop.multiProcessorCount, prop.major, prop.minor);
+	if (what == "small") {
+		check_small<G1>();
+		check_small<G2>();
+		printf("msm_check: %ld passed, %ld failed\n", tally.passed, tally.failed);
+		return tally.failed ? 1 : 0;
+	}
 	if (what == "once") {
 		Table<G1> table;
 		check_case(table, 1ull << most, Points::random, Scalars::random, true, false, 0, 0);
@@ -368,8 +385,8 @@ int main(int argc, char** argv) {
 		fflush(stdout);
 	}
 	if (what != "check") {
-		time_group<G1>(most, {{10, {0}}, {14, {0, 11}}, {16, {0, 12, 14}}, {18, {0, 14}}, {20, {0, 15, 17}}, {22, {0, 18}}, {24, {0, 19, 22}}});
-		time_group<G2>(most, {{10, {0}}, {16, {0}}, {20, {0, 15}}, {22, {0}}, {24, {0}}});
+		time_group<G1>(most, {{10, {0}}, {14, {0, 11}}, {16, {0, 12, 14}}, {18, {0, 14}}, {20, {0, 15, 17}}, {22, {0, 18, 19}}, {24, {0, 19, 21}}, {26, {0, 22}}, {27, {0}}});
+		time_group<G2>(std::min(most, 24), {{10, {0}}, {16, {0, 14}}, {18, {0}}, {20, {0, 15, 17}}, {22, {0, 18}}, {24, {0, 19, 21}}});
 	}
 	tally.check(msm_launches(Group::g1) > 0 && msm_launches(Group::g2) > 0, "launches are counted");
 	printf("msm_check: %ld passed, %ld failed\n", tally.passed, tally.failed);

@@ -1,9 +1,9 @@
 // Checks transforms on a GPU, then times them.
 //
-//	ntt_check VECTORS [-max LOG] [-no-times] [-tune]
+//	ntt_check VECTORS [-max LOG] [-small] [-no-times] [-times] [-tune]
 //
 // VECTORS is the folder that backend-cuda/internal/vectors wrote. Small sizes are compared with what the CPU backend's transforms give and with sums of products on the
-// host; large ones at random points with Horner's rule on the device (itself compared with the host), by round trips and by different ways to the same vector. Exit
+// host (with -small that is all: for a memory checker; with -times nothing is checked); large ones at random points with Horner's rule on the device (itself compared with the host), by round trips and by different ways to the same vector. Exit
 // status 0 only if everything agreed.
 #include "../ntt.h"
 
@@ -131,9 +131,9 @@ void against(const NttTables& t, int log, const std::vector<Fr>& coeffs, const s
 					}
 }
 
-void small(const std::string& dir) {
+void small(const std::string& dir, int most) {
 	Tables full(20, NttTableKind::full), composed(20, NttTableKind::composed);
-	for (int log = 0; log <= 13; log++) {
+	for (int log = 0; log <= most; log++) {
 		char file[32];
 		snprintf(file, sizeof file, "/ntt-%02d.wvec", log);
 		Vectors v(dir + file);
@@ -351,23 +351,30 @@ void times(int max_log, bool tune) {
 int main(int argc, char** argv) {
 	std::string dir;
 	int max_log = 27;
-	bool timed = true, tune = false;
+	bool timed = true, tune = false, checked = true, only_small = false;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-max") && i + 1 < argc) max_log = atoi(argv[++i]);
 		else if (!strcmp(argv[i], "-no-times")) timed = false;
+		else if (!strcmp(argv[i], "-times")) checked = false;
+		else if (!strcmp(argv[i], "-small")) only_small = true;
 		else if (!strcmp(argv[i], "-tune")) tune = true;
 		else dir = argv[i];
 	}
 	if (dir.empty()) {
-		printf("ntt_check VECTORS [-max LOG] [-no-times] [-tune]\n");
+		printf("ntt_check VECTORS [-max LOG] [-small] [-no-times] [-times] [-tune]\n");
 		return 1;
 	}
 	cudaDeviceProp p;
 	CUDA_OK(cudaGetDeviceProperties(&p, 0));
 	printf("%s\n", p.name);
 	arithmetic();
+	if (!checked) {
+		times(max_log, tune);
+		return finish("ntt_check");
+	}
+	small(dir, only_small ? 11 : 13);
+	if (only_small) return finish("ntt_check");
 	horner();
-	small(dir);
 	refusals();
 	other_passes();
 	for (int log : {11, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28}) {

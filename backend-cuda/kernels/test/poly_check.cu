@@ -1,6 +1,6 @@
 // Checks witnesses, sparse products and quotients on a GPU, then times them.
 //
-//	poly_check VECTORS [-max LOG] [-no-times]
+//	poly_check VECTORS [-max LOG] [-small] [-no-times] [-times]
 //
 // VECTORS is the folder that backend-cuda/internal/vectors wrote: circuits with a, b, c and the scalars of H as the SDK and the CPU backend make them. Large quotients are
 // checked at random points by their definition, large sparse products against a kernel that only knows one thread a row and full products. Exit status 0 only
@@ -424,36 +424,36 @@ void times(int max_log) {
 int main(int argc, char** argv) {
 	std::string dir;
 	int max_log = 24;
-	bool timed = true;
+	bool timed = true, checked = true, only_small = false;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-max") && i + 1 < argc) max_log = atoi(argv[++i]);
 		else if (!strcmp(argv[i], "-no-times")) timed = false;
+		else if (!strcmp(argv[i], "-times")) checked = false;
+		else if (!strcmp(argv[i], "-small")) only_small = true;
 		else dir = argv[i];
 	}
 	if (dir.empty()) {
-		printf("poly_check VECTORS [-max LOG] [-no-times]\n");
+		printf("poly_check VECTORS [-max LOG] [-small] [-no-times] [-times]\n");
 		return 1;
 	}
 	cudaDeviceProp p;
 	CUDA_OK(cudaGetDeviceProperties(&p, 0));
 	printf("%s\n", p.name);
-	int files = 0;
-	for (const char* name : {"random-1", "random-2", "random-3", "random-4-noc", "random-5", "random-6-full", "random-8", "random-10", "random-11", "random-12", "random-12-noc",
-	                         "random-12-full", "circom-allzero", "circom-dom_1022", "circom-dom_1023", "circom-multiplier", "circom-nopublic", "circom-publics100",
-	                         "circom-unused_input", "circom-zero_constraints"}) {
-		circuit_file(dir + "/" + name + ".wvec", name);
-		files++;
+	if (checked) {
+		for (const char* name : {"random-1", "random-2", "random-3", "random-4-noc", "random-5", "random-6-full", "random-8", "random-10", "random-11", "random-12", "random-12-noc",
+		                         "random-12-full", "circom-allzero", "circom-dom_1022", "circom-dom_1023", "circom-multiplier", "circom-nopublic", "circom-publics100",
+		                         "circom-unused_input", "circom-zero_constraints"})
+			circuit_file(dir + "/" + name + ".wvec", name);
+		if (only_small) return finish("poly_check");
+		for (int log : {10, 11, 16, 18, 21, 22}) {
+			if (log <= max_log) large_quotient(log);
+		}
+		synthetic(20, false);
+		expect(witness_launches() > 0 && spmv_launches() > 0 && ntt_launches() > 0, "kernels were launched");
+		if (finish("poly_check") != 0) return 1;
 	}
-	for (int log : {10, 11, 16, 18, 21, 22}) {
-		if (log <= max_log) large_quotient(log);
-	}
-	synthetic(20, false);
-	expect(witness_launches() > 0 && spmv_launches() > 0 && ntt_launches() > 0, "kernels were launched");
-	int rc = finish("poly_check");
-	if (timed && rc == 0) {
-		times(max_log);
-		synthetic(std::min(max_log, 24), true);
-		rc = finish("poly_check");
-	}
-	return rc;
+	if (!timed) return 0;
+	times(max_log);
+	synthetic(std::min(max_log, 24), true);
+	return finish("poly_check");
 }
