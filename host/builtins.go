@@ -9,6 +9,7 @@ import (
 
 	cpu "github.com/weir-zk/weir/backend-cpu"
 	"github.com/weir-zk/weir/plugins/circom"
+	"github.com/weir-zk/weir/plugins/model"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/plugin"
@@ -23,6 +24,7 @@ type builtin struct {
 	name  string
 	kind  string // "prover" or "synthesizer"
 	about string
+	model bool         // simulates: no engine has it unless its configuration says so
 	serve func() error // runs until the host goes away
 }
 
@@ -39,7 +41,30 @@ func builtins() []builtin {
 				return circom.New(r, circom.Options{CacheBytes: circomCache})
 			})
 		}},
+		{name: model.ProverName, kind: "prover", about: "takes the time and the memory of a prover, by a profile", model: true, serve: func() error {
+			opts, err := model.ParseOptions(os.Getenv(modelEnv))
+			if err != nil {
+				return err
+			}
+			return serveProver(model.ProverName, func(r slab.Resolver) contract.Prover { return model.NewProver(r, opts) })
+		}},
+		{name: model.SynthesizerName, kind: "synthesizer", about: "takes the time and the memory of a synthesis, by a profile", model: true, serve: func() error {
+			opts, err := model.ParseOptions(os.Getenv(modelEnv))
+			if err != nil {
+				return err
+			}
+			return serveSynthesizer(model.SynthesizerName, func(r slab.Resolver) contract.Synthesizer { return model.NewSynthesizer(r, opts) })
+		}},
 	}
+}
+
+// modelEnv tells a plugin of the model its profile, as model.ParseOptions reads it.
+const modelEnv = "WEIR_MODEL"
+
+// ModelPlugins are the model's prover and synthesizer as configurations of plugin processes, for NewSimulated. options is what model.ParseOptions reads.
+func ModelPlugins(options string) (BackendConfig, SynthesizerConfig) {
+	env := []string{modelEnv + "=" + options}
+	return BackendConfig{Name: "model", Plugin: Plugin{Builtin: model.ProverName, Env: env}}, SynthesizerConfig{Name: "model", Plugin: Plugin{Builtin: model.SynthesizerName, Env: env}}
 }
 
 // defaultKind is the kind of a request that names none, as the built-in synthesizer calls it, and checkOption the option by which a synthesizer is told
@@ -81,7 +106,7 @@ func Builtins() []BuiltinInfo {
 func BuiltinBackends() []BackendConfig {
 	var out []BackendConfig
 	for _, b := range builtins() {
-		if b.kind == "prover" {
+		if b.kind == "prover" && !b.model {
 			out = append(out, BackendConfig{Name: b.name, Plugin: Plugin{Builtin: b.name}})
 		}
 	}
@@ -92,7 +117,7 @@ func BuiltinBackends() []BackendConfig {
 func BuiltinSynthesizers() []SynthesizerConfig {
 	var out []SynthesizerConfig
 	for _, b := range builtins() {
-		if b.kind == "synthesizer" {
+		if b.kind == "synthesizer" && !b.model {
 			out = append(out, SynthesizerConfig{Name: b.name, Plugin: Plugin{Builtin: b.name}})
 		}
 	}

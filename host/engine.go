@@ -51,7 +51,8 @@ type Engine struct {
 type deps struct {
 	readKey     func(*os.File) (*keyHeader, error)
 	newVerifier func(*groth16.VerifyingKey) (verifier, error)
-	virtual     bool // buffers without bytes
+	virtual     bool                // buffers without bytes
+	turn        func(partition int) // returns when it is the partition's turn to begin; nil: at once
 }
 
 func realDeps() deps {
@@ -90,7 +91,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}, keepSize: keepBytes, setups: map[uint64]context.CancelCauseFunc{}}
 	e.idle = sync.NewCond(&e.mu)
 	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget, Virtual: d.virtual})
-	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers,
+	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers, Clock: cfg.Clock,
 		Idle: func() int64 { return e.pool.Stats().IdleBytes }, Trim: func(keep int64) { e.pool.Trim(keep) }})
 	e.keys = newKeyStore(e)
 	for _, c := range cfg.Backends {

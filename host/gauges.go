@@ -32,7 +32,7 @@ func (e *Engine) checkGauges(n *Gauges) {
 	switch {
 	case n.Synth < 0 || n.Provers < 0 || n.Aux < 0 || n.Shells < 0 || n.Pending < 0 || n.Est < 0:
 		panic(fmt.Sprintf("host: a gauge is below zero: %+v", *n))
-	case n.Provers > e.cfg.PartitionWorkers:
+	case n.Provers > e.cfg.PartitionWorkers && e.cfg.PermitRelease == PermitFreed:
 		panic(fmt.Sprintf("host: %d sets of evaluations, %d permits", n.Provers, e.cfg.PartitionWorkers))
 	case n.Shells > n.Aux:
 		panic(fmt.Sprintf("host: %d shells of %d witnesses", n.Shells, n.Aux))

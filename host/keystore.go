@@ -326,7 +326,7 @@ func (c *keyCopy) load(ctx context.Context, e *Engine) error {
 // the copy, and load does after a load that failed.
 func (c *keyCopy) unload(e *Engine, state string) error {
 	begin := e.cfg.Clock.Now()
-	ctx, stop := context.WithTimeout(context.Background(), e.cfg.CancelTimeout)
+	ctx, stop := e.cfg.Clock.WithTimeout(context.Background(), e.cfg.CancelTimeout)
 	defer stop()
 	err := c.backend.prover.UnloadKey(ctx, c.key.name)
 	e.cfg.Listener.key(KeyInfo{Key: c.key.path, Backend: c.backend.name, State: state, Bytes: c.resident.Size(), Elapsed: e.cfg.Clock.Now().Sub(begin), Err: err})

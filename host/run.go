@@ -150,6 +150,9 @@ func (r *run) prove(ctx context.Context) (*Result, error) {
 	done := 0
 	for i := range parts {
 		wg.Go(func() {
+			if turn := r.e.deps.turn; turn != nil {
+				turn(i)
+			}
 			p := &partition{run: r, index: i, spec: &parts[i]}
 			proof, public, err := p.prove(pctx)
 			mu.Lock()
@@ -304,7 +307,7 @@ func (s *session) load(ctx context.Context) error {
 // nobody opens it meanwhile.
 func (s *session) unload() error {
 	e := s.r.e
-	ctx, stop := context.WithTimeout(context.Background(), e.cfg.CancelTimeout)
+	ctx, stop := e.cfg.Clock.WithTimeout(context.Background(), e.cfg.CancelTimeout)
 	defer stop()
 	err := s.front.synth.Close(ctx, s.id)
 	if err != nil {

@@ -35,6 +35,11 @@ func margin(raw int64) int64 {
 	return min(m, raw/2)
 }
 
+// Of is the limit of a machine with raw bytes of memory.
+func Of(raw int64, source string) Limit {
+	return Limit{Bytes: raw - margin(raw), Raw: raw, Source: source}
+}
+
 // candidate is one limit that was found.
 type candidate struct {
 	raw    int64
@@ -51,7 +56,7 @@ func smallest(all []candidate) (Limit, error) {
 	if best == nil {
 		return Limit{}, errs.New(errs.Unsupported, "find memory limit", "this system tells no limit and no memory size").WithHint("set the memory budget in the configuration")
 	}
-	return Limit{Bytes: best.raw - margin(best.raw), Raw: best.raw, Source: best.source}, nil
+	return Of(best.raw, best.source), nil
 }
 
 func rlimits() []candidate {
