@@ -88,7 +88,7 @@ func (e engine[P, J]) scratch(n, tasks int) int64 {
 	p := e.plan(min(n, MaxChunk), tasks)
 	pt, s, b := e.pointBytes(), p.piece, 1<<p.low
 	member := 8*p.block + 4*p.parts + s*(pt+4+affine.RunsBytes) + b*(4+4+4+4) + e.batch()*e.kernelBytes()
-	team := pt*(p.Values()+3*p.lines) + 8*p.parts + p.lines*2*12 + p.members*member
+	team := pt*(p.Values()+4*p.lines) + 8*p.parts + p.lines*2*12 + p.members*member
 	return int64(p.n)*36 + int64(p.teams)*int64(team)
 }
 
@@ -112,7 +112,7 @@ type chunk[P, J any] struct {
 type team[P, J any] struct {
 	engine[P, J]
 	plan
-	bucket  []P          // and behind the buckets what reduce wants: three points for each line
+	bucket  []P          // and behind the buckets what reduce wants: four points for each line
 	locks   []sync.Mutex // one a part of the buckets
 	ops     affine.Ops   // two for each line
 	members []member[P]
@@ -127,7 +127,7 @@ type member[P any] struct {
 	idx   []uint32 // their indices
 	count []uint32 // for each bucket of a part, its terms in a piece; then where they begin
 	lens  []uint32 // length of each run of points with the same bucket
-	at    []uint32 // where it begins
+	at    []uint32 // where its sum is in work
 	ids   []uint32 // its bucket
 	runs  *affine.Runs
 }
@@ -163,7 +163,7 @@ func (e engine[P, J]) newTeam(p plan) *team[P, J] {
 	t := &team[P, J]{
 		engine: e,
 		plan:   p,
-		bucket: make([]P, p.Values()+3*p.lines),
+		bucket: make([]P, p.Values()+4*p.lines),
 		locks:  make([]sync.Mutex, p.parts),
 		ops:    affine.NewOps(2 * p.lines),
 	}
@@ -278,7 +278,7 @@ func (t *team[P, J]) addPart(m *member[P], points []P, part int) {
 	for ; lo < hi; lo += t.piece {
 		order := m.order[lo:min(lo+t.piece, hi)]
 		runs := m.sortPiece(order)
-		affine.SumRuns(m.k, m.work, points, m.idx[:len(order)], m.lens[:runs], m.runs)
+		affine.SumRuns(m.k, m.work, points, m.idx[:len(order)], m.lens[:runs], m.at[:runs], m.runs)
 		ids := m.ids[:runs]
 		t.locks[part].Lock()
 		m.k.Add(bucket, bucket, m.work, affine.Ops{Dst: ids, A: ids, B: m.at[:runs]})
@@ -286,8 +286,7 @@ func (t *team[P, J]) addPart(m *member[P], points []P, part int) {
 	}
 }
 
-// sortPiece writes the points of a piece to idx in the order of their buckets, and the lengths, places and buckets of the
-// runs to lens, at and ids.
+// sortPiece writes the points of a piece to idx in the order of their buckets, and the lengths and buckets of the runs to lens and ids.
 func (m *member[P]) sortPiece(order []uint64) (runs int) {
 	clear(m.count)
 	for _, e := range order {
@@ -296,7 +295,7 @@ func (m *member[P]) sortPiece(order []uint64) (runs int) {
 	at := uint32(0)
 	for b, c := range m.count {
 		if c != 0 {
-			m.lens[runs], m.at[runs], m.ids[runs] = c, at, uint32(b)
+			m.lens[runs], m.ids[runs] = c, uint32(b)
 			runs++
 		}
 		m.count[b], at = at, at+c
@@ -315,11 +314,20 @@ func (m *member[P]) sortPiece(order []uint64) (runs int) {
 func (t *team[P, J]) reduce(ctx context.Context) J {
 	values := t.Values()
 	length := values / t.lines
-	place := func(which, line int) uint32 { return uint32(values + which*t.lines + line) } // 0 and 1: S, 2: T
+	place := func(which, line int) uint32 { return uint32(values + which*t.lines + line) } // 0 and 1: S, 2: T, 3: copies of buckets
 	parallel.Each(min(len(t.members), t.lines), func(m int) {
 		lo, hi := parallel.Share(t.lines, min(len(t.members), t.lines), m)
 		ops := t.ops.Slice(2*lo, 2*hi)
+		k := t.members[m].k
+		near := k.Near() // the buckets of a step are far apart
 		for j := length - 1; j >= -1 && ctx.Err() == nil; j-- {
+			if near && j >= 0 {
+				to, from := ops.Dst[:hi-lo], ops.A[:hi-lo]
+				for i := range to {
+					to[i], from[i] = place(3, lo+i), uint32((lo+i)*length+j)
+				}
+				k.Copy(t.bucket, t.bucket, to, from)
+			}
 			n := 0
 			set := func(dst, a, b uint32) {
 				ops.Dst[n], ops.A[n], ops.B[n] = dst, a, b
@@ -328,13 +336,17 @@ func (t *team[P, J]) reduce(ctx context.Context) J {
 			before := (length - j) & 1 // S lies where in turn
 			for i := lo; i < hi; i++ {
 				if j >= 0 {
-					set(place(1-before, i), place(before, i), uint32(i*length+j))
+					b := uint32(i*length + j)
+					if near {
+						b = place(3, i)
+					}
+					set(place(1-before, i), place(before, i), b)
 				}
 				if j < length-1 {
 					set(place(2, i), place(2, i), place(before, i))
 				}
 			}
-			t.members[m].k.Add(t.bucket, t.bucket, t.bucket, ops.Slice(0, n))
+			k.Add(t.bucket, t.bucket, t.bucket, ops.Slice(0, n))
 		}
 	})
 	total, weighted, running := t.infinity(), t.infinity(), t.infinity()

@@ -32,16 +32,17 @@ import (
 func main() {
 	weir := flag.String("weir", "bin/weir", "the binary to measure")
 	quick := flag.Bool("quick", false, "2^16 only: a smoke test")
+	only := flag.String("only", "", "circuits whose name contains this")
 	runs := flag.Int("runs", 3, "proofs of each circuit; the median is printed")
 	snarkjs := flag.String("snarkjs", os.Getenv("WEIR_SNARKJS"), "snarkjs' cli.cjs, to be measured in the same run")
 	flag.Parse()
-	if err := run(*weir, *quick, *runs, *snarkjs); err != nil {
+	if err := run(*weir, *only, *quick, *runs, *snarkjs); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// peer is what PEERS of the same circuit size took elsewhere; 0 where nobody measured it.
+// peer is what a peer took for a circuit of the same size elsewhere; 0 where nobody measured it.
 type peer struct {
 	who string
 	s   float64 // seconds
@@ -79,7 +80,7 @@ func circuits(quick bool) ([]circuit, error) {
 	return out, nil
 }
 
-func run(weir string, quick bool, runs int, snarkjs string) error {
+func run(weir, only string, quick bool, runs int, snarkjs string) error {
 	weir, err := filepath.Abs(weir)
 	if err != nil {
 		return err
@@ -105,6 +106,9 @@ func run(weir string, quick bool, runs int, snarkjs string) error {
 	}
 	fmt.Printf("%-20s %9s %9s %8s %8s %8s %9s   %s\n", "circuit", "setup s", "whole s", "prove s", "units", "MiB", "account", "peer elsewhere")
 	for _, c := range list {
+		if !strings.Contains(c.name, only) {
+			continue
+		}
 		if err := measure(weir, dir, c, runs, ref, base, snarkjs); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}

@@ -31,7 +31,14 @@ type Kernel[P any] interface {
 
 	// Copy sets dst[to[j]] to the point src[from[j]], or to its opposite where from[j] carries Negate.
 	Copy(dst, src []P, to, from []uint32)
+
+	// Near tells whether Add is best given points that lie close together and carry no Negate: then it pays to copy scattered ones first. A kernel that
+	// says so copies a point where B is none, and lets a result overwrite an operand of its own or of an earlier addition.
+	Near() bool
 }
+
+// none as the second operand says that there is only one.
+const none = ^uint32(0)
 
 // Runs is the memory for SumRuns and Fold.
 type Runs struct {
@@ -41,11 +48,11 @@ type Runs struct {
 
 // NewRuns makes memory for lists of up to n points.
 func NewRuns(n int) *Runs {
-	return &Runs{NewOps(n/2 + 1), make([]uint32, n), make([]uint32, n)}
+	return &Runs{NewOps(n), make([]uint32, n), make([]uint32, n)}
 }
 
 // RunsBytes is the memory that NewRuns takes for each point.
-const RunsBytes = 3*2 + 2*4
+const RunsBytes = 3*4 + 2*4
 
 // Forget overwrites which points were added.
 func (r *Runs) Forget() {
@@ -55,26 +62,65 @@ func (r *Runs) Forget() {
 }
 
 // SumRuns adds up runs of points, all runs at once, halving each run in every round. idx lists the points of the runs one after the other, with Negate where
-// the opposite is meant; lens[i] > 0 is the length of run i, and sum(lens) = len(idx). After it the sum of a run is in work at the place where the run
-// begins in idx; the rest of work is spoiled, and idx too.
-func SumRuns[P any](k Kernel[P], work, points []P, idx, lens []uint32, r *Runs) {
-	var n, m, at int
+// the opposite is meant; lens[i] > 0 is the length of run i, and sum(lens) = len(idx). After it the sum of run i is work[at[i]]; the rest of work is spoiled,
+// and idx and lens too.
+func SumRuns[P any](k Kernel[P], work, points []P, idx, lens, at []uint32, r *Runs) {
+	if k.Near() {
+		for i := range idx {
+			r.to[i] = uint32(i)
+		}
+		for i := range lens {
+			at[i] = uint32(i)
+		}
+		k.Copy(work, points, r.to[:len(idx)], idx)
+		compact(k, work, lens, r)
+		return
+	}
+	var n, m int
+	var place uint32
 	ops := r.ops
-	for _, l := range lens {
-		end := at + int(l)
-		for ; at+1 < end; at += 2 {
-			ops.Dst[n], ops.A[n], ops.B[n] = uint32(at), idx[at], idx[at+1]
+	for i, l := range lens {
+		at[i] = place
+		end := place + l
+		for ; place+1 < end; place += 2 {
+			ops.Dst[n], ops.A[n], ops.B[n] = place, idx[place], idx[place+1]
 			n++
 		}
-		if at < end {
-			r.to[m], r.from[m] = uint32(at), idx[at]
+		if place < end {
+			r.to[m], r.from[m] = place, idx[place]
 			m++
-			at++
+			place++
 		}
 	}
 	k.Copy(work, points, r.to[:m], r.from[:m])
 	k.Add(work, points, points, ops.Slice(0, n))
 	fold(k, work, lens, 2, r)
+}
+
+// compact adds up runs that lie one after the other in work, and moves what is left of them together in every round, for the nearer caches.
+func compact[P any](k Kernel[P], work []P, lens []uint32, r *Runs) {
+	for again := true; again; {
+		again = false
+		ops := r.ops
+		var n, at uint32
+		for i, l := range lens {
+			end := at + l
+			for ; at+1 < end; at += 2 {
+				ops.Dst[n], ops.A[n], ops.B[n] = n, at, at+1
+				n++
+			}
+			if at < end {
+				ops.Dst[n], ops.A[n], ops.B[n] = n, at, none
+				n++
+				at++
+			}
+			lens[i] = (l + 1) / 2
+			again = again || lens[i] > 1
+		}
+		if n < at { // else every run is a single point already
+			k.Add(work, work, work, ops.Slice(0, int(n)))
+		}
+	}
 }
 
 // Fold adds up work[0] to work[n-1] in the place of work[0]. The rest is spoiled.

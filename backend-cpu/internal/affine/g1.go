@@ -21,14 +21,17 @@ func newG1(n int) *g1Kernel {
 
 // Copy implements Kernel.
 func (k *g1Kernel) Copy(dst, src []bls12381.G1Affine, to, from []uint32) {
-	for j, i := range from {
+	for j, i := range from { // nothing else, so that the processor fetches many points at a time
 		dst[to[j]] = src[i&^Negate]
-		if i&Negate != 0 {
-			y := &dst[to[j]].Y
-			y.Neg(y)
-		}
+	}
+	for j, i := range from {
+		y := &dst[to[j]].Y
+		signed(y, y, i)
 	}
 }
+
+// Near implements Kernel.
+func (k *g1Kernel) Near() bool { return true }
 
 // Add implements Kernel.
 func (k *g1Kernel) Add(dst, a, b []bls12381.G1Affine, ops Ops) {
@@ -42,12 +45,17 @@ func (k *g1Kernel) Add(dst, a, b []bls12381.G1Affine, ops Ops) {
 	k.batch(dst, a, b, ops)
 }
 
-// batch adds at most len(k.den) pairs. It walks them backwards to collect the products of the divisors and forwards to add.
+// batch adds at most len(k.den) pairs. It walks them backwards to collect the products of the divisors and forwards to add,
+// so that a result may overwrite an operand of itself or of an earlier pair.
 func (k *g1Kernel) batch(dst, a, b []bls12381.G1Affine, ops Ops) {
 	n := len(ops.Dst)
 	den, suf, kind := k.den[:n], k.suf[:n], k.kind[:n]
 	inv := fp.One()
 	for j := n - 1; j >= 0; j-- {
+		if ops.B[j] == none {
+			kind[j] = first
+			continue
+		}
 		pa, pb, d := &a[ops.A[j]&^Negate], &b[ops.B[j]&^Negate], &den[j]
 		sub(d, &pb.X, &pa.X)
 		if d.IsZero() || pa.X[0] == 0 || pb.X[0] == 0 {
@@ -61,21 +69,25 @@ func (k *g1Kernel) batch(dst, a, b []bls12381.G1Affine, ops Ops) {
 		inv.Mul(&inv, d)
 	}
 	inv.Inverse(&inv)
-	var l, x, y, ya, yb fp.Element
+	var l, x, y, negA, negB fp.Element
 	for j, to := range ops.Dst {
-		pa, pb, z := &a[ops.A[j]&^Negate], &b[ops.B[j]&^Negate], &dst[to]
-		if ya = pa.Y; ops.A[j]&Negate != 0 {
-			ya.Neg(&ya)
+		pa, z := &a[ops.A[j]&^Negate], &dst[to]
+		ya := &pa.Y // after a Copy no index asks for an opposite
+		if ops.A[j]&Negate != 0 {
+			ya = negA.Neg(ya)
 		}
-		if yb = pb.Y; ops.B[j]&Negate != 0 {
-			yb.Neg(&yb)
+		if kind[j] == first {
+			z.X, z.Y = pa.X, *ya
+			continue
+		}
+		pb := &b[ops.B[j]&^Negate]
+		yb := &pb.Y
+		if ops.B[j]&Negate != 0 {
+			yb = negB.Neg(yb)
 		}
 		switch kind[j] {
-		case first:
-			z.X, z.Y = pa.X, ya
-			continue
 		case second:
-			z.X, z.Y = pb.X, yb
+			z.X, z.Y = pb.X, *yb
 			continue
 		case infinity:
 			z.SetInfinity()
@@ -88,7 +100,7 @@ func (k *g1Kernel) batch(dst, a, b []bls12381.G1Affine, ops Ops) {
 				y.Neg(&y)
 			}
 		default:
-			sub(&y, &yb, &ya)
+			sub(&y, yb, ya)
 		}
 		// with l the slope: x3 = l^2 - x1 - x2, y3 = l(x1 - x3) - y1
 		l.Mul(&inv, &suf[j])
@@ -99,7 +111,7 @@ func (k *g1Kernel) batch(dst, a, b []bls12381.G1Affine, ops Ops) {
 		sub(&x, &x, &pb.X)
 		sub(&y, &pa.X, &x)
 		l.Mul(&l, &y)
-		sub(&z.Y, &l, &ya)
+		sub(&z.Y, &l, ya)
 		z.X = x
 	}
 }

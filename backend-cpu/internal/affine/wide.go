@@ -75,6 +75,9 @@ type wide[P ifma.Point] struct {
 // fewest is the length from which on a list is worth the wide path.
 const fewest = 6
 
+// inner is the size in bytes of a list whose points lie in a core's own cache.
+const inner = 1 << 19
+
 // otherBatch is the batch size of the kernel for rare pairs.
 const otherBatch = 64
 
@@ -92,6 +95,9 @@ func newWide[P ifma.Point, K Kernel[P]](n int, other func(n int) K, infinite fun
 
 // Copy implements Kernel.
 func (k *wide[P]) Copy(dst, src []P, to, from []uint32) { k.other.Copy(dst, src, to, from) }
+
+// Near implements Kernel: many additions are under way at once, so that they wait for far points together.
+func (k *wide[P]) Near() bool { return false }
 
 // Add implements Kernel.
 func (k *wide[P]) Add(dst, a, b []P, ops Ops) {
@@ -118,10 +124,10 @@ func (k *wide[P]) add(dst, a, b []P, ops Ops) {
 	}
 	t := k.batch
 	t.Begin()
-	t.Divisors(0, a, b, whole.A, whole.B)
+	t.Divisors(0, a, b, whole.A, whole.B, max(len(a), len(b))*int(unsafe.Sizeof(a[0])) > inner)
 	groups := full
 	if left > 0 {
-		t.Divisors(full, a, b, k.tail.a[:], k.tail.b[:])
+		t.Divisors(full, a, b, k.tail.a[:], k.tail.b[:], false)
 		groups++
 		t.Flags[full] &= 1<<left - 1
 	}

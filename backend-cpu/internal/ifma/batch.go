@@ -54,19 +54,24 @@ func (t *Batch[P]) Begin() {
 }
 
 // Divisors makes the first pass over some groups, the first of which has the given number in the batch. For every group of the list there are eight
-// indices in ia and ib, of points in a and b; bit 31 of an index does not matter. Lists of groups must follow each other in a batch.
-func (t *Batch[P]) Divisors(first int, a, b []P, ia, ib []uint32) {
+// indices in ia and ib, of points in a and b; bit 31 of an index does not matter. Lists of groups must follow each other in a batch. far says that points
+// may be far from the processor, and should be asked for early.
+func (t *Batch[P]) Divisors(first int, a, b []P, ia, ib []uint32, far bool) {
 	groups := len(ia) / Lanes
 	if groups == 0 {
 		return
 	}
 	ib = ib[:groups*Lanes]
+	ahead := 0
+	if far {
+		ahead = 1
+	}
 	f := g1Divisors
 	if t.parts == 2 {
 		f = g2Divisors
 	}
 	_ = t.Flags[first+groups-1]
-	f(&t.work[0], &t.den[first*t.parts], &t.before[first*t.parts], &t.Flags[first], unsafe.Pointer(&a[0]), unsafe.Pointer(&b[0]), &ia[0], &ib[0], groups)
+	f(&t.work[0], &t.den[first*t.parts], &t.before[first*t.parts], &t.Flags[first], unsafe.Pointer(&a[0]), unsafe.Pointer(&b[0]), &ia[0], &ib[0], groups, ahead)
 }
 
 // Sums makes the second pass over some groups, last lists first: dst[id] = a[ia] + b[ib], the opposite of a point where its index has bit 31.

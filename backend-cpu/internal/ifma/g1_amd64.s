@@ -73,8 +73,8 @@ DATA unzip<>+112(SB)/8, $0xe
 DATA unzip<>+120(SB)/8, $0xf
 GLOBL unzip<>(SB), RODATA|NOPTR, $128
 
-// func g1Divisors(work, den, before *Block, flags *uint8, a, b unsafe.Pointer, ia, ib *uint32, groups int)
-TEXT ·g1Divisors(SB), NOSPLIT, $0-72
+// func g1Divisors(work, den, before *Block, flags *uint8, a, b unsafe.Pointer, ia, ib *uint32, groups, far int)
+TEXT ·g1Divisors(SB), NOSPLIT, $0-80
 	MOVQ work+0(FP), CX
 	MOVQ den+8(FP), DI
 	MOVQ before+16(FP), SI
@@ -87,6 +87,107 @@ TEXT ·g1Divisors(SB), NOSPLIT, $0-72
 	VPBROADCASTQ mask52<>+0(SB), Z28
 	VPBROADCASTQ pinv<>+0(SB), Z29
 loop:
+	CMPQ far+72(FP), $0
+	JEQ near
+	CMPQ BX, $4
+	JLE near
+	MOVL 128(R12), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R10)(AX*1)
+	PREFETCHT0 64(R10)(AX*1)
+	MOVL 128(R13), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R11)(AX*1)
+	PREFETCHT0 64(R11)(AX*1)
+	MOVL 132(R12), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R10)(AX*1)
+	PREFETCHT0 64(R10)(AX*1)
+	MOVL 132(R13), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R11)(AX*1)
+	PREFETCHT0 64(R11)(AX*1)
+	MOVL 136(R12), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R10)(AX*1)
+	PREFETCHT0 64(R10)(AX*1)
+	MOVL 136(R13), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R11)(AX*1)
+	PREFETCHT0 64(R11)(AX*1)
+	MOVL 140(R12), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R10)(AX*1)
+	PREFETCHT0 64(R10)(AX*1)
+	MOVL 140(R13), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R11)(AX*1)
+	PREFETCHT0 64(R11)(AX*1)
+	MOVL 144(R12), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R10)(AX*1)
+	PREFETCHT0 64(R10)(AX*1)
+	MOVL 144(R13), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R11)(AX*1)
+	PREFETCHT0 64(R11)(AX*1)
+	MOVL 148(R12), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R10)(AX*1)
+	PREFETCHT0 64(R10)(AX*1)
+	MOVL 148(R13), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R11)(AX*1)
+	PREFETCHT0 64(R11)(AX*1)
+	MOVL 152(R12), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R10)(AX*1)
+	PREFETCHT0 64(R10)(AX*1)
+	MOVL 152(R13), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R11)(AX*1)
+	PREFETCHT0 64(R11)(AX*1)
+	MOVL 156(R12), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R10)(AX*1)
+	PREFETCHT0 64(R10)(AX*1)
+	MOVL 156(R13), AX
+	ANDL $0x7fffffff, AX
+	LEAQ (AX)(AX*2), AX
+	SHLQ $5, AX
+	PREFETCHT0 0(R11)(AX*1)
+	PREFETCHT0 64(R11)(AX*1)
+near:
 	MOVL 0(R12), AX
 	ANDL $0x7fffffff, AX
 	LEAQ (AX)(AX*2), AX

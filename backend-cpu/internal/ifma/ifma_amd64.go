@@ -28,13 +28,13 @@ func Available() bool {
 // In G1 an element is one block, in G2 two. work has WorkBlocks elements.
 
 //go:noescape
-func g1Divisors(work, den, before *Block, flags *uint8, a, b unsafe.Pointer, ia, ib *uint32, groups int)
+func g1Divisors(work, den, before *Block, flags *uint8, a, b unsafe.Pointer, ia, ib *uint32, groups, far int)
 
 //go:noescape
 func g1Sums(work, den, before *Block, copies *[2]uint8, dst, a, b unsafe.Pointer, id, ia, ib *uint32, groups int)
 
 //go:noescape
-func g2Divisors(work, den, before *Block, flags *uint8, a, b unsafe.Pointer, ia, ib *uint32, groups int)
+func g2Divisors(work, den, before *Block, flags *uint8, a, b unsafe.Pointer, ia, ib *uint32, groups, far int)
 
 //go:noescape
 func g2Sums(work, den, before *Block, copies *[2]uint8, dst, a, b unsafe.Pointer, id, ia, ib *uint32, groups int)

@@ -29,6 +29,9 @@ func (g *groupOf) at(base string, offset int) element {
 // slot is a named place of an element in a function's scratch memory.
 func (g *groupOf) slot(i int) element { return g.at("CX", i*g.parts*blockBytes) }
 
+// ahead is how many groups before their turn points are asked for.
+const ahead = 4
+
 // address puts the offset of a lane's point into AX.
 func (w *writer) address(g *groupOf, index string, lane int) {
 	w.op("MOVL", mem(index, 4*lane), "AX")
@@ -154,13 +157,26 @@ func group(w *writer, g *groupOf) {
 }
 
 func (w *writer) divisors(g *groupOf) {
-	w.function(g.name+"Divisors", "work, den, before *Block, flags *uint8, a, b unsafe.Pointer, ia, ib *uint32, groups int",
+	w.function(g.name+"Divisors", "work, den, before *Block, flags *uint8, a, b unsafe.Pointer, ia, ib *uint32, groups, far int",
 		[2]string{"work", "CX"}, [2]string{"den", "DI"}, [2]string{"before", "SI"}, [2]string{"flags", "DX"},
-		[2]string{"a", "R10"}, [2]string{"b", "R11"}, [2]string{"ia", "R12"}, [2]string{"ib", "R13"}, [2]string{"groups", "BX"})
+		[2]string{"a", "R10"}, [2]string{"b", "R11"}, [2]string{"ia", "R12"}, [2]string{"ib", "R13"}, [2]string{"groups", "BX"}, [2]string{"far", ""})
 	w.setUp()
 	acc, xa := g.slot(0), g.slot(1)
 	den, before := g.at("DI", 0), g.at("SI", 0)
 	w.label("loop")
+	w.op("CMPQ", "far+72(FP)", "$0")
+	w.op("JEQ", "near")
+	w.op("CMPQ", "BX", fmt.Sprintf("$%d", ahead))
+	w.op("JLE", "near")
+	for lane := range 8 {
+		for _, list := range [][2]string{{"R12", "R10"}, {"R13", "R11"}} {
+			w.address(g, list[0], 8*ahead+lane)
+			for o := 0; o < 96*g.parts; o += 64 {
+				w.op("PREFETCHT0", fmt.Sprintf("%d(%s)(AX*1)", o, list[1]))
+			}
+		}
+	}
+	w.label("near")
 	orA, orB := reg(24), reg(25)
 	x := w.fetch(g, "R10", "R12", 0, g.parts == 2)[:6*g.parts]
 	w.or(x, orA)
