@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weir-zk/weir/backend-cpu/setup"
@@ -176,7 +177,9 @@ func TestConcurrentLoadsHappenOnce(t *testing.T) {
 }
 
 // When the call that loads is cancelled, one that waits for the same key takes over.
-func TestWaitingLoadTakesOver(t *testing.T) {
+func TestWaitingLoadTakesOver(t *testing.T) { synctest.Test(t, waitingLoadTakesOver) }
+
+func waitingLoadTakesOver(t *testing.T) {
 	b := newBench(t, Options{})
 	path := filepath.Join(t.TempDir(), "key")
 	keyInFile(t, path, generated(t, circuitgen.Dense{Rows: 20}))
@@ -192,6 +195,7 @@ func TestWaitingLoadTakesOver(t *testing.T) {
 	go load(ctx, first)
 	<-s.opened
 	go load(context.Background(), second)
+	synctest.Wait() // both wait: for the resolver, and for the first
 	cancel()
 	close(s.go_)
 	if err := <-first; !errs.Is(err, errs.Canceled) {

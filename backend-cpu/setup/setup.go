@@ -61,6 +61,17 @@ const (
 
 const altDefaultLog = 22
 
+// inFile is what a means for a file whose domain has 2^log points.
+func (a AltH) inFile(log int) AltH {
+	switch {
+	case a != AltDefault:
+		return a
+	case log <= altDefaultLog:
+		return AltAlways
+	}
+	return AltNever
+}
+
 // Options of a set-up.
 type Options struct {
 	Scalars  *Scalars // required

@@ -426,3 +426,18 @@ func TestCancelAtEveryStep(t *testing.T) {
 
 // seed42Tau was computed by another program, from RFC 5869.
 const seed42Tau = "b74a7711711d1508b888c4aa629f350e1d5d20883ebb9513bc5c2e0849151221"
+
+func TestAltHInFile(t *testing.T) {
+	for _, c := range []struct {
+		alt  AltH
+		log  int
+		want AltH
+	}{
+		{AltDefault, 0, AltAlways}, {AltDefault, 22, AltAlways}, {AltDefault, 23, AltNever}, {AltDefault, 28, AltNever},
+		{AltAlways, 28, AltAlways}, {AltNever, 3, AltNever},
+	} {
+		if got := c.alt.inFile(c.log); got != c.want {
+			t.Errorf("%d at 2^%d: %d, want %d", c.alt, c.log, got, c.want)
+		}
+	}
+}

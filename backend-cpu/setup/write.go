@@ -19,9 +19,7 @@ func Write(ctx context.Context, f io.WriterAt, sys *r1cs.System, opts Options, c
 	if err != nil {
 		return nil, err
 	}
-	if opts.AltH == AltDefault && sys.LogDomain() <= altDefaultLog {
-		opts.AltH = AltAlways
-	}
+	opts.AltH = opts.AltH.inFile(sys.LogDomain())
 	s := &fileSink{ctx: ctx, w: w, last: H}
 	if opts.AltH == AltAlways {
 		s.last = HAlt
