@@ -173,14 +173,43 @@ func random(rows, public int, seed uint64) *instance {
 	return in
 }
 
+// allPublic makes a circuit without a private wire: a product chain of which every value is public.
+func allPublic(rows int) *instance {
+	in := &instance{witness: make([]fr.Element, rows+3)}
+	in.witness[0].SetOne()
+	in.witness[1], in.witness[2] = fr.NewElement(3), fr.NewElement(5)
+	b := r1cs.NewBuilder(len(in.witness), len(in.witness)-1, true, rows, 0)
+	one := fr.One()
+	for r := range rows {
+		for m := range 3 {
+			b.Term(m, uint32(r+1+m), b.Coeff(&one))
+		}
+		in.witness[r+3].Mul(&in.witness[r+1], &in.witness[r+2])
+		if err := b.EndRow(); err != nil {
+			panic(err)
+		}
+	}
+	sys, err := b.System()
+	if err != nil {
+		panic(err)
+	}
+	in.sys = sys
+	return in
+}
+
 // With known secrets the proof is known: every layout and both forms of the witness must give it, byte for byte.
 func TestProofEqualsExponentComputation(t *testing.T) {
 	sizes := []struct{ rows, public int }{
 		{0, 0}, {0, 1}, {1, 0}, {0, 3}, {1, 2}, {2, 1}, {3, 0}, {4, 3}, {7, 0}, {8, 0}, {13, 2}, {30, 1}, {31, 0}, {20, 11}, {63, 0}, {64, 0}, {100, 5}, {255, 0}, {900, 123},
 	}
+	const public = 5 // rows of a circuit without a private wire
+	sizes = append(sizes, struct{ rows, public int }{public, public + 2})
 	b := newBench(t, Options{AllowInsecureTestRandomness: true})
 	for i, size := range sizes {
 		in := random(size.rows, size.public, uint64(i))
+		if i == len(sizes)-1 {
+			in = allPublic(public)
+		}
 		s := testScalars(t, fmt.Sprint("exponent", i))
 		if i%3 == 1 {
 			s.G1.SetUint64(77)
