@@ -30,6 +30,8 @@ type Config struct {
 	MemoryBudget int64
 	// Threads is how many threads synthesis and proving may use, each. Default, 0, is all of the machine's.
 	Threads int
+	// CriticalReserve is the bytes of the budget, and with them one of the permits, that only partitions of critical jobs are granted. Default is 0: none.
+	CriticalReserve int64
 	// PermitRelease says when a permit is given back: PermitFreed, the default, PermitSent or PermitSynthesized.
 	PermitRelease string
 
@@ -180,6 +182,12 @@ func (c *Config) Validate() error {
 	}
 	if c.MemoryBudget < 0 {
 		return bad("memory_budget", "0 (auto) or a number of bytes", c.MemoryBudget)
+	}
+	if c.CriticalReserve < 0 {
+		return bad("critical_reserve", "a number of bytes", c.CriticalReserve)
+	}
+	if c.CriticalReserve > 0 && c.PartitionWorkers < 2 {
+		return bad("critical_reserve", "2 partition_workers or more: one permit is kept with the bytes", fmt.Sprintf("%d partition_workers", c.PartitionWorkers))
 	}
 	if !slices.Contains([]string{PermitFreed, PermitSent, PermitSynthesized}, c.PermitRelease) {
 		return bad("permit_release", "freed, sent or synthesized", c.PermitRelease)

@@ -88,10 +88,17 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	case NoBudget:
 		cfg.Logger.Warn("there is no memory budget: what does not fit is killed by the system")
 	}
+	reserve := ledger.Reserve{Bytes: cfg.CriticalReserve}
+	if reserve.Bytes > 0 {
+		reserve.Permits = 1
+	}
+	if reserve.Bytes >= budget {
+		return nil, errs.Mismatch(errs.InvalidArgument, "configuration", "critical_reserve", fmt.Sprintf("less than the memory budget, %v %s", ledger.Size(budget), from), ledger.Size(reserve.Bytes).String())
+	}
 	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}, keepSize: keepBytes, setups: map[uint64]context.CancelCauseFunc{}}
 	e.idle = sync.NewCond(&e.mu)
 	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget, Virtual: d.virtual})
-	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers, Clock: cfg.Clock,
+	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers, ReserveCritical: reserve, Clock: cfg.Clock,
 		Idle: func() int64 { return e.pool.Stats().IdleBytes }, Trim: func(keep int64) { e.pool.Trim(keep) }})
 	e.keys = newKeyStore(e)
 	for _, c := range cfg.Backends {

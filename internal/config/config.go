@@ -23,6 +23,7 @@ import (
 // Config is the effective configuration. Zero numbers mean that the engine chooses.
 type Config struct {
 	MemoryBudget     int64 // bytes; 0: auto; host.NoBudget: none
+	CriticalReserve  int64 // bytes of it
 	PartitionWorkers int
 	Lookahead        int
 	PermitRelease    string

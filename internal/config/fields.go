@@ -73,6 +73,9 @@ var fields = []field{
 			return units.FormatBytes(c.MemoryBudget)
 		}},
 	number("partition_workers", "permits: partitions whose evaluations (a, b, c) may be alive at once; 0: 2, and one more for every 8 threads", func(c *Config) *int { return &c.PartitionWorkers }, 0, 4096),
+	{"critical_reserve", kindBytes, "0B", "bytes of the budget, and one permit, that only partitions of critical jobs are granted; 0B: none",
+		func(c *Config, s string) (err error) { c.CriticalReserve, err = units.ParseBytes(s); return err },
+		func(c *Config) string { return units.FormatBytes(c.CriticalReserve) }},
 	word("permit_release", "when a permit is given back: freed (with the evaluations), sent (with a place in the queue for a backend) or synthesized; only freed bounds memory by the permits", func(c *Config) *string { return &c.PermitRelease }, func(s string) error {
 		if !slices.Contains(releases, s) {
 			return expected("one of "+strings.Join(releases, ", "), s)

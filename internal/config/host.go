@@ -5,7 +5,7 @@ import "github.com/weir-zk/weir/host"
 // Host is the configuration of an engine: the plugins of the file first, then the built-in ones whose names are still free.
 func (c *Config) Host() host.Config {
 	out := host.Config{
-		PartitionWorkers: c.PartitionWorkers, Lookahead: c.Lookahead, MemoryBudget: c.MemoryBudget, Threads: c.Threads, Backend: c.Backend,
+		PartitionWorkers: c.PartitionWorkers, Lookahead: c.Lookahead, MemoryBudget: c.MemoryBudget, CriticalReserve: c.CriticalReserve, Threads: c.Threads, Backend: c.Backend,
 		MaxAttempts: c.MaxAttempts, QuarantineAfter: c.QuarantineAfter, MaxPartitions: c.MaxPartitions, PermitRelease: c.PermitRelease,
 		StartTimeout: c.StartTimeout, CancelTimeout: c.CancelTimeout, RuntimeDir: c.RuntimeDir,
 	}
