@@ -122,5 +122,7 @@ var families = []struct {
 			n = a.count(m[1])
 		}
 		return blankPoRep(s, n)
+	}}, {regexp.MustCompile(`^(upd|updp)-` + sizes + `$`), func(a *args, m []string) circuit.Circuit {
+		return blankUpdate(a.size(m[1], false), m[0] == "updp")
 	}},
 }
