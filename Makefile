@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 TESTFLAGS ?=
 BENCHFLAGS ?= -benchtime 1x
 
-.PHONY: build demo test race invariants examples fuzz lint proto bench microbench clean
+.PHONY: build demo test test-full race invariants examples fuzz lint proto bench microbench clean
 
 GOBUILD = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags "-s -w -X main.version=$(VERSION)"
 
@@ -28,6 +28,10 @@ demo:
 # testreport prints failures, every skipped test with its reason, and a line for each package.
 test:
 	$(GO) test -json -timeout 20m $(TESTFLAGS) ./... | $(GO) run ./internal/testreport
+
+# What make test leaves out for its length: the largest circuits.
+test-full:
+	WEIR_TEST_FULL=1 $(MAKE) test TESTFLAGS="-timeout 4h $(TESTFLAGS)"
 
 # gcc is needed for the race detector.
 race:

@@ -22,6 +22,14 @@ var Small = []string{"allzero", "dom_1022", "dom_1023", "multiplier", "nopublic"
 // Large are the folders of circom fixtures that only the shared folder has.
 var Large = []string{"merkle20", "sha256_64"}
 
+// Full skips a test that takes minutes or much memory, unless make test-full runs it.
+func Full(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("WEIR_TEST_FULL") == "" {
+		t.Skipf("%s: only with make test-full", why)
+	}
+}
+
 // Root is the top folder of the repository: where this file was compiled, or WEIR_ROOT for a test binary that runs elsewhere.
 func Root() string {
 	if dir := os.Getenv("WEIR_ROOT"); dir != "" {

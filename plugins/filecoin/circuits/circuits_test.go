@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-zk/weir/internal/testfiles"
 	"github.com/weir-zk/weir/plugins/filecoin/internal/fixture"
 	"github.com/weir-zk/weir/sdk/circuit"
 )
@@ -19,7 +20,7 @@ func TestShapes(t *testing.T) {
 			var want fixture.R1CS
 			fixture.JSON(t, "r1cs/"+name+".json", &want)
 			if large(&want) {
-				t.Skip("takes minutes: run by make test-full")
+				testfiles.Full(t, "takes minutes")
 			}
 			if testing.Short() && want.Rows > 300_000 {
 				t.Skip("not with -short: more than 300,000 rows")
