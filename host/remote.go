@@ -52,9 +52,9 @@ func newRemote[T any](e *Engine, name string, p Plugin, h *health, heap int64, c
 			return nil, "", err
 		}
 		launch.Path, launch.Args = self, []string{"plugin", "serve", p.Builtin}
-		if e.cfg.TestRandomness {
-			launch.Env = append(append([]string(nil), p.Env...), testRandomnessEnv+"=1")
-		}
+	}
+	if tenant == "" && e.cfg.TestRandomness {
+		launch.Env = append(append([]string(nil), p.Env...), testRandomnessEnv+"=1")
 	}
 	r := &remote[T]{client: client, cancel: e.cfg.CancelTimeout}
 	r.super = supervisor.New(func(ctx context.Context) (*plugin.Process, error) { return plugin.Launch(ctx, launch) },

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/weir-zk/weir/host"
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/host/memlimit"
 	"github.com/weir-zk/weir/sdk/contract"
@@ -24,7 +24,7 @@ var doctorCommand = &cli.Command{
 	Name:  "doctor",
 	Usage: "look at the machine and try what a proof needs",
 	Description: `Tells the processor's features, the memory limit in force and where it comes from, huge pages, the folders for sockets, and whether each plugin can be
-started and answers. No GPU is touched. Exit code 0 when everything works, 5 when something does not.`,
+started and answers; of GPUs, what the CUDA backend and its driver say, unless they are switched off. Exit code 0 when everything works, 5 when something does not.`,
 	Flags:  flags(),
 	Action: action(doctor),
 }
@@ -68,13 +68,17 @@ func doctor(ctx context.Context, s *session) error {
 	if s.cfg.RuntimeDir != "" {
 		add(folder("sockets", s.cfg.RuntimeDir))
 	}
+	card := gpu(ctx, s)
 	for _, p := range plugins(s.cfg) {
+		if p.Name == host.CUDABackend && p.plugin.Trusted && card.State == "note" {
+			continue // it would say the same again, as a problem
+		}
 		add(handshake(ctx, s, p))
 		if ctx.Err() != nil {
 			return errs.Wrap(ctx.Err(), "doctor")
 		}
 	}
-	add(gpu(s))
+	add(card)
 	if bad > 0 {
 		if s.json {
 			s.json = false // the object is told here, with the findings
@@ -206,22 +210,40 @@ func handshake(ctx context.Context, s *session, p pluginInfo) finding {
 	return finding{"plugin", "ok", fmt.Sprintf("%s (%s): %s; started and answered in %s", p.Name, p.From, what, short(time.Since(begin))), ""}
 }
 
-// cudaExecutable is the name of the CUDA backend's plugin.
-const cudaExecutable = "weir-backend-cuda"
-
-// gpu looks for the file of a GPU backend. It starts nothing, so no device is touched.
-func gpu(s *session) finding {
+// gpu asks the CUDA backend for its library, driver and GPU. It makes no context on any device. A backend that is installed and finds no GPU is a note: proofs are made
+// on the processor then, unless somebody asks for the backend by name.
+func gpu(ctx context.Context, s *session) finding {
 	if !s.cfg.GPU {
 		return finding{"gpu", "ok", "off by configuration: nothing was looked for", ""}
 	}
-	if self, err := os.Executable(); err == nil {
-		p := filepath.Join(filepath.Dir(self), cudaExecutable)
-		if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() {
-			return finding{"gpu", "ok", "CUDA backend " + p, ""}
+	path := host.FindCUDA()
+	if path == "" {
+		return finding{"gpu", "ok", "no CUDA backend found", ""}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.StartTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "check")
+	var text, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &text, &said
+	err := cmd.Run()
+	found := strings.TrimSpace(path + ": " + strings.TrimSpace(text.String()))
+	if err == nil {
+		return finding{"gpu", "ok", found, ""}
+	}
+	f := finding{"gpu", "note", "NO GPU CAN BE USED. " + found, "proofs are made on the processor"}
+	if s.cfg.Backend == host.CUDABackend {
+		f.State, f.Hint = "bad", "the configured backend is "+host.CUDABackend
+	}
+	for _, line := range strings.Split(said.String(), "\n") {
+		if _, why, ok := strings.Cut(line, "error: "); ok {
+			f.Text += "; " + why
+		}
+		if _, hint, ok := strings.Cut(line, "hint: "); ok {
+			f.Hint += "; " + hint
 		}
 	}
-	if p, err := exec.LookPath(cudaExecutable); err == nil {
-		return finding{"gpu", "ok", "CUDA backend " + p, ""}
+	if said.Len() == 0 {
+		f.Text += "; " + err.Error()
 	}
-	return finding{"gpu", "ok", "no CUDA backend found", ""}
+	return f
 }

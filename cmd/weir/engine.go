@@ -28,6 +28,12 @@ func (s *session) withEngine(ctx context.Context, change func(*host.Config), lis
 	}
 	if known := backendNames(cfg.Backends); cfg.Backend != "" && !slices.Contains(known, cfg.Backend) {
 		e := errs.Mismatch(errs.InvalidArgument, "backend", s.cfg.Source("backend"), "one of "+strings.Join(known, ", "), fmt.Sprintf("%q", cfg.Backend))
+		if cfg.Backend == host.CUDABackend {
+			if !s.cfg.GPU {
+				return e.WithHint("GPUs are switched off: gpu = false, %s", s.cfg.Source("gpu"))
+			}
+			return e.WithHint("install %s and libweir_cuda.so beside weir, or put them on PATH and in /usr/local/lib; weir doctor says what is found", host.CUDAExecutable)
+		}
 		return e.WithHint("see weir plugin list for what there is, docs/config.md for how to add one")
 	}
 	s.engines.Add(1)

@@ -2,7 +2,8 @@ package config
 
 import "github.com/weir-zk/weir/host"
 
-// Host is the configuration of an engine: the plugins of the file first, then the built-in ones whose names are still free.
+// Host is the configuration of an engine: the plugins of the file first, then the CUDA backend where it is installed and GPUs are not switched off, then the built-in
+// ones; of those all whose names are still free.
 func (c *Config) Host() host.Config {
 	out := host.Config{
 		PartitionWorkers: c.PartitionWorkers, Lookahead: c.Lookahead, MemoryBudget: c.MemoryBudget, CriticalReserve: c.CriticalReserve, Threads: c.Threads, Backend: c.Backend,
@@ -13,6 +14,11 @@ func (c *Config) Host() host.Config {
 	for _, p := range c.Backends {
 		taken[p.Name] = true
 		out.Backends = append(out.Backends, host.BackendConfig{Name: p.Name, Plugin: p.host()})
+	}
+	if c.GPU && !taken[host.CUDABackend] {
+		if path := host.FindCUDA(); path != "" {
+			out.Backends = append(out.Backends, host.BackendConfig{Name: host.CUDABackend, Plugin: host.CUDAPlugin(path)})
+		}
 	}
 	for _, b := range host.BuiltinBackends() {
 		if !taken[b.Name] {
