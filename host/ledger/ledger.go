@@ -235,7 +235,7 @@ func (l *Ledger) TryAcquire(req Request) (g *Grant, ok bool) {
 	if !l.letIn(w, l.line[:i]) {
 		return nil, false
 	}
-	l.note(Arrived, w.Owner, w.Priority, nil, 0, 0)
+	l.insert(w, i)
 	l.grant(w, i)
 	l.check()
 	return w.grant, true
@@ -286,9 +286,7 @@ func (l *Ledger) enter(req Request) (*waiter, error) {
 		l.note(Refused, req.Owner, req.Priority, nil, 0, 0)
 		return nil, err
 	}
-	l.line = slices.Insert(l.line, l.place(w), w)
-	l.waiting[w.Priority]++
-	l.note(Arrived, w.Owner, w.Priority, nil, 0, 0)
+	l.insert(w, l.place(w))
 	if w.level < High && l.opts.AgeAfter > 0 {
 		w.rises = w.since.Add(l.opts.AgeAfter)
 		if l.aging == nil { // else it rings earlier, and looks again
@@ -298,6 +296,13 @@ func (l *Ledger) enter(req Request) (*waiter, error) {
 	l.pump()
 	l.peakWaiting = max(l.peakWaiting, len(l.line))
 	return w, nil
+}
+
+// insert puts w into the line at i. l.mu is held.
+func (l *Ledger) insert(w *waiter, i int) {
+	l.line = slices.Insert(l.line, i, w)
+	l.waiting[w.Priority]++
+	l.note(Arrived, w.Owner, w.Priority, nil, 0, 0)
 }
 
 // remove takes the waiter at i out of the line. l.mu is held.

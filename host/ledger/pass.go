@@ -29,46 +29,28 @@ func (l *Ledger) delaysNobody(w *waiter, ahead []*waiter) bool {
 }
 
 func (l *Ledger) delaysNobodyIn(d int, w *waiter, ahead []*waiter) bool {
-	takes := w.in(d)
-	for _, r := range w.Residents {
-		takes = plus(takes, r.in(d)) // it holds them in place, charged or not
-	}
-	if takes == 0 {
-		return true
-	}
 	var seen passed
 	for _, a := range ahead {
 		seen.critical = a.critical()
 		for _, r := range a.Residents {
-			if slices.Contains(seen.residents, r) {
-				continue
-			}
-			seen.residents = append(seen.residents, r)
-			switch {
-			case !r.charged:
-				seen.want(r.in(d), a.critical())
-				// What a key takes in the end may be less than planned: any part of it may come back.
-				seen.lateLoose = plus(seen.lateLoose, r.in(d))
-			case r.next > r.size && d == 1:
-				seen.want(r.next-r.size, r.critical)
-			}
-			if r.charged && a.critical() && !r.critical {
-				seen.lateLoose = plus(seen.lateLoose, r.in(d)) // it will lie in the reserve
-			}
-			if w.uses(r) {
-				takes -= r.in(d) // in place for a already
-			}
+			seen.use(r, d)
 		}
 		seen.want(a.in(d), a.critical())
-		if takes > 0 && !l.roomBeside(d, takes, &seen) {
+		takes := w.in(d)
+		for _, r := range w.Residents {
+			if !a.uses(r) { // which holds it in place too
+				takes = plus(takes, r.in(d))
+			}
+		}
+		if takes > 0 && !l.roomBeside(d, takes, a, &seen) {
 			return false
 		}
 		// From here on it is one of those before.
-		seen.loose = plus(seen.loose, seen.lateLoose)
-		seen.lateLoose = 0
-		for _, part := range a.parts {
-			if part.Account.index == d {
-				seen.chunks = appendChunks(seen.chunks, &part.Bytes, a.critical())
+		seen.loose = plus(seen.loose, seen.late)
+		seen.late = 0
+		for i := range a.parts {
+			if a.parts[i].Account.index == d {
+				seen.chunks = appendChunks(seen.chunks, &a.parts[i].Bytes, a.critical())
 			}
 		}
 		if d == 0 && a.Permit {
@@ -99,9 +81,39 @@ type passed struct {
 	need         int64       // of all of them
 	needCritical int64       // of need, what counts against the reserve
 	residents    []*Resident // they use
+	plain        []*Resident // of these, those that are counted outside of the reserve
 	chunks       []chunk     // that those before it will hold
 	loose        int64       // and what of theirs may come back in any amount
-	lateLoose    int64       // the same of the waiter itself
+	late         int64       // the same of the waiter itself, once it is one of those before
+}
+
+// use is the resident r of the waiter.
+func (s *passed) use(r *Resident, d int) {
+	if !slices.Contains(s.residents, r) {
+		s.residents = append(s.residents, r)
+		more := int64(0)
+		switch {
+		case !r.charged:
+			more = r.in(d)
+		case r.next > r.size && d == 1:
+			more = r.next - r.size
+		}
+		s.want(more, s.critical)
+		// What a key takes in the end may be less than planned: any part of it may come back. And one that is there already may come to lie in the reserve.
+		s.late = plus(s.late, more)
+		if r.charged && s.critical && !r.critical {
+			s.late = plus(s.late, r.in(d))
+		}
+		if !s.critical && !(r.charged && r.critical) {
+			s.plain = append(s.plain, r)
+		}
+	}
+	if !s.critical && !slices.Contains(s.plain, r) {
+		// It lies in the reserve, or will; but who would bring it there may leave the line, or it may be evicted, and then it is needed outside of the reserve.
+		s.plain = append(s.plain, r)
+		s.want(r.in(d), false)
+		s.loose = plus(s.loose, r.in(d))
+	}
 }
 
 func (s *passed) want(n int64, critical bool) {
@@ -111,11 +123,11 @@ func (s *passed) want(n int64, critical bool) {
 	}
 }
 
-// roomBeside reports that no choice of chunks is enough for the last of those passed and not enough for it with takes beside. l.mu is held.
-func (l *Ledger) roomBeside(d int, takes int64, seen *passed) bool {
+// roomBeside reports that no choice of chunks is enough for a, the last of those passed, and not enough for it with takes beside. l.mu is held.
+func (l *Ledger) roomBeside(d int, takes int64, a *waiter, seen *passed) bool {
 	p := l.pot(d)
 	missing := plus(seen.need, -p.free(true))
-	chunks, loose := l.chunks(d, seen.residents)
+	chunks, loose := l.chunks(d, a.Residents) // those stay, or come back and are asked for again
 	chunks, loose = append(chunks, seen.chunks...), plus(loose, seen.loose)
 	if !seen.critical {
 		// What critical requests give back below the reserve is kept for them; any part of the rest may come back.

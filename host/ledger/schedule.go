@@ -70,11 +70,9 @@ func (l *Ledger) fits(n amounts, critical bool) bool {
 	return true
 }
 
-// grant gives the waiter at i, or one that is not in line but would stand there, all it asks for. l.mu is held.
+// grant gives w, which stands at i, all it asks for. l.mu is held.
 func (l *Ledger) grant(w *waiter, i int) {
-	if i < len(l.line) && l.line[i] == w {
-		l.remove(i)
-	}
+	l.remove(i)
 	for _, r := range w.Residents {
 		if w.critical() {
 			r.becomeCritical()
