@@ -168,8 +168,19 @@ func TestStandsWhileSomebodyWorks(t *testing.T) {
 			for end := time.Now().Add(5 * time.Millisecond); time.Now().Before(end); {
 			}
 		},
-		"system call": func() {
-			_ = syscall.Nanosleep(&syscall.Timespec{Nsec: 5e6}, nil)
+		"system call": func() { // that blocks its thread until somebody who computes lets it go
+			var fd [2]int
+			if err := syscall.Pipe(fd[:]); err != nil {
+				t.Error(err)
+				return
+			}
+			go func() {
+				for end := time.Now().Add(5 * time.Millisecond); time.Now().Before(end); {
+				}
+				syscall.Close(fd[1])
+			}()
+			_, _ = syscall.Read(fd[0], make([]byte, 1))
+			syscall.Close(fd[0])
 		},
 		"file": func() {
 			path := filepath.Join(dir, fmt.Sprint(rand.Uint64()))
