@@ -417,7 +417,7 @@ func crowd(t *rapid.T, judge func(l *Ledger, w *waiter, ahead []*waiter, may boo
 // Whoever is let past others delays none of them, in any future that is tried.
 func TestPassingDelaysNobody(t *testing.T) {
 	passed, refused, needless := 0, 0, 0
-	schedules(t, 4000, func(t *rapid.T) {
+	schedules(t, 2500, func(t *rapid.T) {
 		crowd(t, func(l *Ledger, w *waiter, ahead []*waiter, may bool) {
 			if !may {
 				if refused++; delay(l, w, ahead, 40) == "" {
