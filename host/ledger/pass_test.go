@@ -18,7 +18,6 @@ type scene struct {
 	holders   []*holder // who hold something
 	line      []*holder // who wait, in order
 	late      map[*holder]int
-	step      int
 }
 
 type sceneResident struct {

@@ -147,7 +147,6 @@ type worldKey struct {
 	r       *Resident
 	loading chan struct{}
 	using   int // guarded by judge.mu
-	retries int
 }
 
 // play runs a plan in virtual time and returns the faults that were found. Call it inside of a synctest bubble.
