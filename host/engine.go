@@ -100,6 +100,9 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget, Virtual: d.virtual})
 	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers, ReserveCritical: reserve, Clock: cfg.Clock,
 		Idle: func() int64 { return e.pool.Stats().IdleBytes }, Trim: func(keep int64) { e.pool.Trim(keep) }})
+	if cfg.Listener.Ledger != nil {
+		e.ledger.Watch(cfg.Listener.Ledger)
+	}
 	e.keys = newKeyStore(e)
 	for _, c := range cfg.Backends {
 		b := &backend{name: c.Name}

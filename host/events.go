@@ -144,6 +144,8 @@ type Listener struct {
 	Backend     func(BackendInfo)
 	Synthesizer func(SynthesizerInfo)
 	Key         func(KeyInfo)
+	// Ledger is told of every change of the account, in order; see ledger.Watch.
+	Ledger func(ledger.Change)
 }
 
 func (l *Listener) buffers(i BuffersInfo) {
@@ -184,7 +186,13 @@ func (l *Listener) key(i KeyInfo) {
 
 // TeeListener tells all of them, in order.
 func TeeListener(all ...*Listener) *Listener {
-	return &Listener{
+	var watchers []func(ledger.Change)
+	for _, l := range all {
+		if l != nil && l.Ledger != nil {
+			watchers = append(watchers, l.Ledger)
+		}
+	}
+	tee := &Listener{
 		Buffers: func(i BuffersInfo) {
 			for _, l := range all {
 				l.buffers(i)
@@ -216,6 +224,14 @@ func TeeListener(all ...*Listener) *Listener {
 			}
 		},
 	}
+	if len(watchers) > 0 { // an account that nobody watches need not describe its changes
+		tee.Ledger = func(c ledger.Change) {
+			for _, w := range watchers {
+				w(c)
+			}
+		}
+	}
+	return tee
 }
 
 // LogListener writes events to log: what a person must know at warn and info, the rest at debug.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,15 +20,22 @@ import (
 	"github.com/weir-zk/weir/sdk/slab"
 )
 
-// NewSimulated starts an engine for models: the same code as New, but key files are those that the model writes, whose sizes are a profile's, and buffers are, where
-// virtual is set, counted and not allocated. The configuration names the plugins.
+// NewSimulated starts an engine for models: the same code as New, but key files may be those that the model writes, whose sizes are a profile's, and buffers are, where
+// virtual is set, counted and not allocated. The configuration names the plugins; where buffers are real, real provers may be among them.
 func NewSimulated(ctx context.Context, cfg Config, virtual bool) (*Engine, error) {
 	return newEngine(ctx, cfg, modelDeps(virtual))
 }
 
 func modelDeps(virtual bool) deps {
 	d := realDeps()
-	d.readKey, d.virtual = readModelKey, virtual
+	d.virtual = virtual
+	d.readKey = func(f *os.File) (*keyHeader, error) {
+		h, err := readModelKey(f)
+		if !virtual && errs.Is(err, errs.InvalidFile) { // not the model's
+			return readKeyHeader(f)
+		}
+		return h, err
+	}
 	return d
 }
 
@@ -48,8 +56,13 @@ type Simulation struct {
 	Profile *model.Profile
 	// Config is the engine's. Plugins, clock and threads are the simulation's; a MemoryBudget of 0 is what the profile's machine has.
 	Config Config
-	// Proofs is how many jobs are done, Concurrency how many at once: as one is done the next is asked for.
+	// Proofs is how many jobs are asked for, Concurrency how many at once: as one is done the next is asked for.
 	Proofs, Concurrency int
+	// Duration is after how long no job is asked for any more; 0: Proofs decides alone. With a Duration, Proofs may be 0, which is no bound.
+	Duration time.Duration
+	// CancelRate is the part of the jobs, from 0 to 1, that their callers give up at some moment. What they hold comes back at one moment, on many goroutines: figures may
+	// differ a little from run to run then.
+	CancelRate float64
 	// Mix is what jobs are of, in turn; empty: the first circuit of the profile.
 	Mix []SimulatedJob
 	// Seed decides jitter and failures of the profile.
@@ -65,8 +78,12 @@ type SimulatedJob struct {
 // Simulate runs s to its end. Its figures are the same every time. Errors: errs.InvalidArgument for a simulation that cannot be, and what the engine reports of the
 // configuration; a job that fails is a figure.
 func Simulate(ctx context.Context, s Simulation) (*Simulated, error) {
-	if s.Profile == nil || s.Proofs < 1 || s.Concurrency < 1 {
-		return nil, errs.Mismatch(errs.InvalidArgument, "simulate", "", "a profile, at least one proof and one at a time", fmt.Sprintf("profile: %t, proofs: %d, at once: %d", s.Profile != nil, s.Proofs, s.Concurrency))
+	if s.Profile == nil || s.Proofs < 0 || s.Duration < 0 || s.Proofs == 0 && s.Duration == 0 || s.Concurrency < 1 {
+		return nil, errs.Mismatch(errs.InvalidArgument, "simulate", "", "a profile, at least one proof or a duration, and one at a time",
+			fmt.Sprintf("profile: %t, proofs: %d, duration: %v, at once: %d", s.Profile != nil, s.Proofs, s.Duration, s.Concurrency))
+	}
+	if !(s.CancelRate >= 0 && s.CancelRate <= 1) {
+		return nil, errs.Mismatch(errs.InvalidArgument, "simulate", "cancel rate", "0 to 1", s.CancelRate)
 	}
 	if err := s.Profile.Validate(); err != nil {
 		return nil, err
@@ -118,9 +135,6 @@ func (s *Simulation) run(ctx context.Context, clock *eventclock.Clock, dir strin
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.Close(context.WithoutCancel(ctx))) }()
-	for i := range s.Proofs {
-		seen.circuits[jobID(i)] = circuits[i%len(jobs)]
-	}
 	begin := clock.Now()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -129,18 +143,21 @@ func (s *Simulation) run(ctx context.Context, clock *eventclock.Clock, dir strin
 		wg.Go(func() {
 			turn(w)
 			for {
+				asked := clock.Now()
 				mu.Lock()
 				i := next
 				next++
 				mu.Unlock()
-				if i >= s.Proofs {
+				if s.Proofs > 0 && i >= s.Proofs || s.Duration > 0 && asked.Sub(begin) >= s.Duration {
 					return
 				}
 				job := jobs[i%len(jobs)]
 				job.ID, job.Options = jobID(i), map[string]string{model.OptionJob: strconv.Itoa(i)}
-				asked := clock.Now()
-				r, err := e.Prove(ctx, &job)
-				seen.done(asked.Sub(begin), clock.Now().Sub(begin), r, err)
+				seen.begins(job.ID, circuits[i%len(jobs)])
+				jctx, cancel := s.caller(ctx, clock, i, circuits[i%len(jobs)])
+				r, err := e.Prove(jctx, &job)
+				seen.done(job.ID, asked.Sub(begin), clock.Now().Sub(begin), r, err, jctx.Err() != nil && ctx.Err() == nil)
+				cancel()
 			}
 		})
 	}
@@ -149,6 +166,21 @@ func (s *Simulation) run(ctx context.Context, clock *eventclock.Clock, dir strin
 		return nil, errs.Wrap(err, "simulate")
 	}
 	return seen.result(s.Profile, budget, clock.Now().Sub(begin), e.Report())
+}
+
+// caller is the context of job i, which may end before the job does.
+func (s *Simulation) caller(ctx context.Context, clock *eventclock.Clock, i int, c *model.Circuit) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	luck := rand.New(rand.NewPCG(s.Seed, uint64(i)))
+	if luck.Float64() >= s.CancelRate {
+		return ctx, cancel
+	}
+	alone := c.SynthesisAt(1) + time.Duration(c.Partitions)*time.Duration(c.Prepare+c.Kernels+c.Tail+c.Finish)
+	stop := clock.AfterFunc(time.Duration(luck.Float64()*float64(s.Concurrency)*float64(alone)), cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 func jobID(i int) string { return fmt.Sprintf("job-%d", i) }

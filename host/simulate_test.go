@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/weir-zk/weir/host/eventclock"
+	"github.com/weir-zk/weir/host/ledger"
+	"github.com/weir-zk/weir/internal/testfiles"
 	"github.com/weir-zk/weir/plugins/model"
 	"github.com/weir-zk/weir/sdk/errs"
 )
@@ -127,8 +129,8 @@ func TestMeasuredFigures(t *testing.T) {
 		{PermitSent, 10, 2, 5, 42.5, 271, 6.2, -3.4, 3.5},
 		{PermitSent, 12, 2, 5, 42.5, 373, 6.2, 1.2, 1.6},
 	} {
-		if testing.Short() && i > 2 {
-			t.Skip("the first rows only, with -short")
+		if (testing.Short() || testfiles.Race) && i > 2 {
+			t.Skip("the first rows only, with -short and under the race detector")
 		}
 		run := func(profile string) *Simulated {
 			p := loadProfile(t, profile)
@@ -218,6 +220,29 @@ func TestSimulatedRefusal(t *testing.T) {
 	}
 }
 
+// A quarter of an hour of jobs of which some are given up: everything comes back, the account is watched in order, and asking ends with the time.
+func TestSimulatedDuration(t *testing.T) {
+	p := loadProfile(t, "reference")
+	var last uint64
+	var peak int64
+	s := Simulation{Profile: p, Duration: 15 * time.Minute, Concurrency: 4, CancelRate: 0.3, Seed: 7, Config: Config{PartitionWorkers: 12, Listener: &Listener{Ledger: func(c ledger.Change) {
+		if c.Seq != last+1 {
+			t.Errorf("change %d after %d", c.Seq, last)
+		}
+		last, peak = c.Seq, max(peak, c.Accounts[0].Total)
+	}}}}
+	r, err := Simulate(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := r.CountersAtEnd; r.Failed > 0 || r.Verified != r.Proofs || end != (Counters{ResidentKeys: 1}) || last == 0 || peak != r.EstPeak-int64(p.Machine.Base) {
+		t.Errorf("%+v; %d changes, %d bytes", r, last, peak)
+	}
+	if n := r.Proofs + r.Canceled; n < 20 || r.Canceled < n/10 || r.Canceled > n/2 || r.Elapsed < s.Duration.Seconds() || r.Elapsed > s.Duration.Seconds()+1000 {
+		t.Errorf("%d proofs, %d canceled, in %v s", r.Proofs, r.Canceled, r.Elapsed)
+	}
+}
+
 func TestSimulateArguments(t *testing.T) {
 	p := loadProfile(t, "reference")
 	broken := *p
@@ -229,6 +254,8 @@ func TestSimulateArguments(t *testing.T) {
 		{Simulation{Proofs: 1, Concurrency: 1}, errs.InvalidArgument},
 		{Simulation{Profile: p, Concurrency: 1}, errs.InvalidArgument},
 		{Simulation{Profile: p, Proofs: 1}, errs.InvalidArgument},
+		{Simulation{Profile: p, Duration: -1, Proofs: 1, Concurrency: 1}, errs.InvalidArgument},
+		{Simulation{Profile: p, Proofs: 1, Concurrency: 1, CancelRate: 1.5}, errs.InvalidArgument},
 		{Simulation{Profile: &broken, Proofs: 1, Concurrency: 1}, errs.InvalidFile},
 		{Simulation{Profile: p, Proofs: 1, Concurrency: 1, Mix: []SimulatedJob{{Circuit: "nosuch"}}}, errs.NotFound},
 		{Simulation{Profile: p, Proofs: 1, Concurrency: 1, Config: Config{PermitRelease: "never"}}, errs.InvalidArgument},

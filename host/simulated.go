@@ -18,7 +18,8 @@ type Simulated struct {
 	Proofs     int     `json:"proofs"`     // jobs that were done
 	Partitions int     `json:"partitions"` // of these
 	Verified   int     `json:"verified"`   // jobs whose proofs were all verified again here
-	Failed     int     `json:"failed"`     // jobs
+	Canceled   int     `json:"canceled"`   // jobs that their callers gave up
+	Failed     int     `json:"failed"`     // other jobs that have no proofs
 	FirstError string  `json:"first_error,omitempty"`
 	Attempts   int     `json:"attempts"` // at partitions of jobs that were done
 	Elapsed    float64 `json:"elapsed_s"`
@@ -103,6 +104,7 @@ type observer struct {
 
 	ends, latencies []time.Duration
 	results         []*Result
+	canceled        int
 	failed          int
 	first           error
 }
@@ -160,10 +162,22 @@ func (o *observer) unwritten(now time.Time) int64 {
 	return int64(n)
 }
 
-// done is a job that has ended; its times are counted from the beginning of the simulation.
-func (o *observer) done(asked, ended time.Duration, r *Result, err error) {
+// begins is a job that is asked for.
+func (o *observer) begins(id string, c *model.Circuit) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.circuits[id] = c
+}
+
+// done is a job that has ended; its times are counted from the beginning of the simulation.
+func (o *observer) done(id string, asked, ended time.Duration, r *Result, err error, canceled bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.circuits, id)
+	if err != nil && canceled {
+		o.canceled++
+		return
+	}
 	if err != nil {
 		o.failed++
 		if o.first == nil {
@@ -207,7 +221,7 @@ func (o *observer) result(profile *model.Profile, budget int64, elapsed time.Dur
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	p, base := r.Peak, int64(profile.Machine.Base)
-	out := &Simulated{Profile: profile.Name, Proofs: len(o.results), Failed: o.failed, Elapsed: elapsed.Seconds(), Latency: quantiles(o.latencies), Stages: map[string]Quantiles{},
+	out := &Simulated{Profile: profile.Name, Proofs: len(o.results), Canceled: o.canceled, Failed: o.failed, Elapsed: elapsed.Seconds(), Latency: quantiles(o.latencies), Stages: map[string]Quantiles{},
 		SynthPeak: p.Synth, ProversPeak: p.Provers, ProversDonePeak: o.complete, AuxPeak: p.Aux, ShellsPeak: p.Shells, PendingPeak: p.Pending, QueuePeak: o.queue, PermitsPeak: r.PeakPermits,
 		Budget: budget, EstPeak: base + r.PeakReserved, BuffersPeak: p.Est, RSSPeak: base + o.resident, PurposesPeak: map[string]int64{"base": base},
 		CountersAtEnd: Counters{Gauges: r.Now, Permits: r.PermitsUsed, Waiting: r.Waiting, Reserved: r.Reserved - r.Purposes[ledger.Key], ResidentKeys: r.ResidentKeys}}
