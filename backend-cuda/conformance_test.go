@@ -86,7 +86,6 @@ func TestConformance(t *testing.T) {
 		name string
 		opts Options
 	}{
-		{"host evaluates", Options{HostEvaluates: true, AllowInsecureTestRandomness: true}},
 		{"device evaluates", Options{AllowInsecureTestRandomness: true}},
 		{"device evaluates, one lane, small rings", small(Options{Lanes: 1, AllowInsecureTestRandomness: true})},
 	} {

@@ -47,7 +47,7 @@ func openGPU(lib *cudalib.Library, opts *Options) (_ *gpu, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dev, err := lib.Open(info, opts.Lanes+1, opts.OnLost)
+	dev, err := lib.Open(info, opts.Lanes*lanesOfProof+1, opts.OnLost)
 	if err != nil {
 		return nil, err
 	}
@@ -184,23 +184,38 @@ func (t *thread) do(f func() error) (err error) {
 func (t *thread) stop() { close(t.work) }
 
 // lane is a proof slot: the library's lane, its thread, its ring of pinned memory, and its block of device memory, which is as large as the loaded keys need and is
-// kept from proof to proof.
+// kept from proof to proof. The loader has no sides.
 type lane struct {
-	g     *gpu
-	n     int
-	dev   *cudalib.Lane
-	on    *thread
+	g *gpu
+	n int
+	worker
+	sides []worker
 	ring  *ring
 	block cudalib.Block
 }
 
+// worker is a lane of the library and the thread that its calls come from.
+type worker struct {
+	dev *cudalib.Lane
+	on  *thread
+}
+
+// A proof has a lane of the library for its main line, and one for each part that can run beside it.
+const lanesOfProof = 1 + nbSides
+
 func newLane(g *gpu, n int) (*lane, error) {
-	l := &lane{g: g, n: n, dev: g.dev.Lane(n)}
+	first := n * lanesOfProof
+	l := &lane{g: g, n: n, worker: worker{dev: g.dev.Lane(first)}}
 	var err error
 	if l.ring, err = newRing(g.dev, l.dev, g.opts.ringBytes); err != nil {
 		return nil, err
 	}
 	l.on = newThread()
+	if n < g.opts.Lanes {
+		for i := range nbSides {
+			l.sides = append(l.sides, worker{g.dev.Lane(first + 1 + i), newThread()})
+		}
+	}
 	return l, nil
 }
 
@@ -219,12 +234,19 @@ func (l *lane) ensure(bytes int64) error {
 
 // drain waits until the device has done all that was asked of the lane, whatever came of it.
 func (l *lane) drain() error {
-	return errors.Join(l.dev.Wait(cudalib.QueueCopy, 0), l.dev.Wait(cudalib.QueueWork, 0))
+	all := []error{l.dev.Wait(cudalib.QueueCopy, 0), l.dev.Wait(cudalib.QueueWork, 0)}
+	for i := range l.sides {
+		all = append(all, l.sides[i].dev.Wait(cudalib.QueueWork, 0))
+	}
+	return errors.Join(all...)
 }
 
 func (l *lane) close() error {
 	err := errors.Join(l.drain(), l.g.vram.free(forLanes, &l.block), l.ring.close(l.g.dev))
 	l.on.stop()
+	for i := range l.sides {
+		l.sides[i].on.stop()
+	}
 	return err
 }
 

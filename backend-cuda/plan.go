@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-zk/weir/backend-cuda/internal/cudalib"
@@ -27,6 +28,9 @@ var sectionNames = [nbSections]string{"A", "B1", "B2", "K", "H"}
 
 func (s section) String() string { return sectionNames[s] }
 
+// stage is how the section's sum is called among the stages of a proof.
+func (s section) stage() string { return "msm-" + strings.ToLower(s.String()) }
+
 const (
 	g1Bytes = 96
 	g2Bytes = 192
@@ -42,6 +46,16 @@ func (s section) pointBytes() int64 {
 		return g2Bytes
 	}
 	return g1Bytes
+}
+
+// side is which part beside the main line makes the section's sum, -1: the main line.
+func (s section) side() int {
+	for k, sections := range sideOf {
+		if slices.Contains(sections, s) {
+			return k
+		}
+	}
+	return -1
 }
 
 func (s section) group() int {
@@ -116,6 +130,7 @@ type plan struct {
 	points      int // most points in one sum; fewer take less scratch
 	resident    [nbSections]bool
 	matrices    bool // resident
+	sides       bool // sums over the witness run beside the main line
 	chunk       int  // points, or terms, of a streamed part in work at a time
 	streams     bool // something is streamed
 	key         int64
@@ -125,10 +140,17 @@ type plan struct {
 	hasMatrices bool
 }
 
+// Sums over the witness are short where most of it is bits, and little but latency: they run beside the transforms and the sum over H where there is room for
+// a scratch of their own. nbSides is how many at a time.
+const nbSides = 2
+
+var sideOf = [nbSides][]section{{sectionB2}, {sectionA, sectionB1, sectionK}}
+
 // layout is where the parts of a proof lie in a lane's block.
 type layout struct {
 	results, remainder, scalars, classes, vectors, scratch, stream int64 // offsets
-	scratchBytes, streamBytes, secret                              int64 // secret: bytes from scalars on that depend on the witness
+	scratchBytes, streamBytes, secret                              int64 // secret: bytes from the first on that depend on the witness
+	side, sideBytes                                                [nbSides]int64
 	bytes                                                          int64
 }
 
@@ -175,7 +197,11 @@ func (p *plan) String() string {
 		}
 		return strings.Join(l, ", ")
 	}
-	return fmt.Sprintf("%d lanes of %s; resident %s in %s; streamed %s in pieces of %d; sums of at most %d points", p.lanes, size(p.lane.bytes), list(in), size(p.key+p.tables), list(out), p.chunk, p.points)
+	beside := ""
+	if p.sides {
+		beside = ", sums over the witness beside the others"
+	}
+	return fmt.Sprintf("%d lanes of %s%s; resident %s in %s; streamed %s in pieces of %d; sums of at most %d points", p.lanes, size(p.lane.bytes), beside, list(in), size(p.key+p.tables), list(out), p.chunk, p.points)
 }
 
 // pieces is how many sums a section is cut into.
@@ -214,15 +240,20 @@ func (g *gpu) plan(s *groth16.Shape, m *matrices, taken int64) (*plan, error) {
 	}
 	for lanes := lanesMost; lanes >= 1; lanes-- {
 		for points := most; ; points = (points + 1) / 2 {
-			p := &plan{lanes: lanes, points: points, matrices: true}
-			for i := range p.resident {
-				p.resident[i] = true
-			}
-			if err := g.lay(p, s, m); err != nil {
-				return nil, err
-			}
-			if fits(p) {
-				return p, nil
+			for _, sides := range []bool{true, false} {
+				if sides && points < most {
+					continue
+				}
+				p := &plan{lanes: lanes, points: points, matrices: true, sides: sides}
+				for i := range p.resident {
+					p.resident[i] = true
+				}
+				if err := g.lay(p, s, m); err != nil {
+					return nil, err
+				}
+				if fits(p) {
+					return p, nil
+				}
 			}
 			if points <= max(g.opts.maxChunk, minChunk) {
 				break
@@ -309,13 +340,19 @@ func (g *gpu) lay(p *plan, s *groth16.Shape, m *matrices) error {
 		}
 	}
 	need := cudalib.Need{LogN: s.LogDomain, Wires: s.NbWires, Listed: s.NbWires, Rows: rows, Terms: terms, Coeffs: m.coeffs}
+	var beside [nbSides]cudalib.Need
 	var stream int64
 	for i, c := range counts {
 		n := min(c, p.piece(section(i)))
+		of := &need
+		if k := section(i).side(); p.sides && k >= 0 {
+			of = &beside[k]
+			of.LogN = -1
+		}
 		if section(i).group() == 1 {
-			need.G1Points = max(need.G1Points, n)
+			of.G1Points = max(of.G1Points, n)
 		} else {
-			need.G2Points = max(need.G2Points, n)
+			of.G2Points = max(of.G2Points, n)
 		}
 		if !p.resident[i] {
 			stream = max(stream, up(section(i).pointBytes()*int64(n)))
@@ -339,7 +376,7 @@ func (g *gpu) lay(p *plan, s *groth16.Shape, m *matrices) error {
 	}
 	results := int64(0)
 	for i, c := range counts {
-		results += int64(p.pieces(section(i), c)) * cudalib.MSMParts * section(i).pointBytes()
+		results += int64(p.pieces(section(i), c)) * cudalib.ResultBytes(section(i).group())
 	}
 	l.results, l.remainder = put(results), put(frBytes)
 	l.scalars = put(frBytes * int64(s.NbWires))
@@ -348,6 +385,16 @@ func (g *gpu) lay(p *plan, s *groth16.Shape, m *matrices) error {
 	l.vectors = put(max(3*frBytes<<s.LogDomain, assignment.CompactSize(s.NbWires, s.NbWires)+4*256))
 	l.scratchBytes = max(z.Quotient, z.G1, z.G2, z.Witness, z.Evaluate)
 	l.scratch = put(l.scratchBytes)
+	if p.sides {
+		for k := range beside {
+			z, err := g.dev.Sizes(beside[k])
+			if err != nil {
+				return err
+			}
+			l.sideBytes[k] = max(z.G1, z.G2)
+			l.side[k] = put(l.sideBytes[k])
+		}
+	}
 	l.secret = at // results as well: they show as much of the witness as r and s hide
 	l.streamBytes = max(stream, up(run))
 	l.stream = put(2 * l.streamBytes)

@@ -1,9 +1,12 @@
 package cuda
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -40,21 +43,24 @@ func (b *Backend) Prove(ctx context.Context, req *contract.ProveRequest, event f
 	if err := p.buffers(b.resolver, req); err != nil {
 		return nil, errs.Wrap(err, op)
 	}
+	if err := p.draw(req.InsecureTestRandomness); err != nil {
+		return nil, err
+	}
+	defer p.forget()
 	if p.lane, err = k.g.lanes.take(ctx); err != nil {
 		return nil, errs.Wrap(err, op)
 	}
-	defer p.forget()
+	var masks sync.WaitGroup
+	masks.Go(func() { p.masks.make(&k.vk, &p.rnd) })
 	err = p.run(event)
 	k.g.lanes.give(p.lane)
+	masks.Wait()
 	if err != nil {
 		return nil, errs.Wrap(err, op+" on "+k.g.where())
 	}
 	event(contract.DeviceDone)
-	if err := p.draw(req.InsecureTestRandomness); err != nil {
-		return nil, err
-	}
 	start := time.Now()
-	out := p.sums.assemble(&k.vk, &p.rnd).Bytes()
+	out := p.sums.assemble(&k.vk, &p.rnd, &p.masks).Bytes()
 	p.times = append(p.times, contract.StageTime{Stage: "assemble", Elapsed: time.Since(start)})
 	if err := ctx.Err(); err != nil { // nobody waits for it: the answer to a cancel is an error at every stage
 		return nil, errs.Wrap(err, op)
@@ -72,9 +78,13 @@ type proof struct {
 	w       *assignment.Vector
 	a, b, c []byte // nil where the device evaluates
 
-	rnd   groth16.Randomness
-	sums  sums
-	times []contract.StageTime
+	rnd     groth16.Randomness
+	masks   masks
+	sums    sums
+	windows [nbSections][]cudalib.Windows // of the pieces of each section
+
+	mu    sync.Mutex
+	times []contract.StageTime // in the order of their ends
 }
 
 // buffers resolves and checks what the request names.
@@ -163,7 +173,7 @@ func randomScalar(x *fr.Element) error {
 }
 
 // forget overwrites the secrets that lie in this object.
-func (p *proof) forget() { p.rnd, p.sums = groth16.Randomness{}, sums{} }
+func (p *proof) forget() { p.rnd, p.masks, p.sums = groth16.Randomness{}, masks{}, sums{} }
 
 // run makes the sums on the device.
 func (p *proof) run(event func(contract.ProveEvent)) (err error) {
@@ -181,6 +191,43 @@ func (p *proof) run(event func(contract.ProveEvent)) (err error) {
 	if err := p.stage("witness", p.expand); err != nil {
 		return err
 	}
+	beside := p.beside()
+	err = p.mainLine(event)
+	if serr := beside(); err == nil {
+		err = serr
+	}
+	if err != nil {
+		return err
+	}
+	return p.stage("results", p.fetch)
+}
+
+// beside begins the sums that run beside the main line, each on a lane of its own; the function that it returns waits for them.
+func (p *proof) beside() func() error {
+	if !p.key.plan.sides {
+		return func() error { return nil }
+	}
+	var wg sync.WaitGroup
+	var failed [nbSides]error
+	for k, sections := range sideOf {
+		w, l := &p.lane.sides[k], &p.key.plan.lane
+		scratch := cudalib.Block{At: p.at(l.side[k]), Bytes: l.sideBytes[k]}
+		wg.Go(func() {
+			for _, s := range sections {
+				if failed[k] = p.stageOn(w, s.stage(), func() error { return p.sum(s, w.dev, scratch) }); failed[k] != nil {
+					return
+				}
+			}
+		})
+	}
+	return func() error {
+		wg.Wait()
+		return errors.Join(failed[:]...)
+	}
+}
+
+// mainLine makes the scalars of H and the sums that nobody makes beside it.
+func (p *proof) mainLine(event func(contract.ProveEvent)) (err error) {
 	if p.key.evaluates {
 		event(contract.EvaluationsConsumed)
 		err = p.stage("spmv", p.evaluate)
@@ -193,30 +240,34 @@ func (p *proof) run(event func(contract.ProveEvent)) (err error) {
 	if err := p.stage("ntt", p.quotient); err != nil {
 		return err
 	}
-	for _, x := range []struct {
-		name string
-		of   section
-	}{{"msm-h", sectionH}, {"msm-a", sectionA}, {"msm-b1", sectionB1}, {"msm-b2", sectionB2}, {"msm-k", sectionK}} {
-		if err := p.stage(x.name, func() error { return p.sum(x.of) }); err != nil {
+	for _, s := range []section{sectionH, sectionA, sectionB1, sectionB2, sectionK} {
+		if p.key.plan.sides && s.side() >= 0 {
+			continue
+		}
+		if err := p.stage(s.stage(), func() error { return p.sum(s, p.lane.dev, p.scratch()) }); err != nil {
 			return err
 		}
 	}
-	return p.stage("results", p.fetch)
+	return nil
 }
 
 // stage runs a step on the lane's thread, waits until the device has done it, and times it.
-func (p *proof) stage(name string, f func() error) error {
+func (p *proof) stage(name string, f func() error) error { return p.stageOn(&p.lane.worker, name, f) }
+
+func (p *proof) stageOn(w *worker, name string, f func() error) error {
 	if err := p.ctx.Err(); err != nil {
 		return err
 	}
 	start := time.Now()
-	err := p.lane.on.do(func() error {
+	err := w.on.do(func() error {
 		if err := f(); err != nil {
 			return err
 		}
-		return p.lane.dev.Wait(cudalib.QueueWork, 0)
+		return w.dev.Wait(cudalib.QueueWork, 0)
 	})
+	p.mu.Lock()
 	p.times = append(p.times, contract.StageTime{Stage: name, Elapsed: time.Since(start)})
+	p.mu.Unlock()
 	return errs.Wrap(err, name)
 }
 
@@ -387,12 +438,13 @@ func (p *proof) quotient() error {
 	return err
 }
 
-// sum makes the sum over a section, in pieces, which come from the device's memory or are streamed through it. Its points go to the section's part of the results.
-func (p *proof) sum(s section) error {
+// sum makes the sum over a section on a lane of the library, in pieces, which come from the device's memory or are streamed through it (by the main line's lane only). Its
+// parts go to the section's part of the results.
+func (p *proof) sum(s section, dev *cudalib.Lane, scratch cudalib.Block) error {
 	k := p.key
 	count, n, bytes := sectionCounts(&k.shape)[s], k.plan.piece(s), s.pointBytes()
 	result := p.at(k.plan.lane.results + p.resultOffset(s))
-	m := cudalib.MSM{Group: s.group(), Scratch: p.scratch(), Scalars: p.at(k.plan.lane.scalars), Witness: true, Classes: p.at(k.plan.lane.classes)}
+	m := cudalib.MSM{Group: s.group(), Scratch: scratch, Scalars: p.at(k.plan.lane.scalars), Witness: true, Classes: p.at(k.plan.lane.classes)}
 	first := 0
 	switch s {
 	case sectionH:
@@ -403,7 +455,7 @@ func (p *proof) sum(s section) error {
 	var halves halves
 	for lo := 0; lo < count; lo += n {
 		m.N, m.First, m.Result = min(n, count-lo), first+lo, result
-		result += cudalib.Addr(cudalib.MSMParts * bytes)
+		result += cudalib.Addr(cudalib.ResultBytes(s.group()))
 		if k.index[s] != 0 {
 			m.First, m.Index = 0, k.index[s]+cudalib.Addr(4*lo)
 		}
@@ -419,10 +471,11 @@ func (p *proof) sum(s section) error {
 				return err
 			}
 		}
-		t, err := p.lane.dev.MSM(&m, up)
+		t, windows, err := dev.MSM(&m, up)
 		if err != nil {
 			return err
 		}
+		p.windows[s] = append(p.windows[s], windows)
 		halves.used(t)
 		if err := p.ctx.Err(); err != nil {
 			return err
@@ -439,28 +492,24 @@ func (p *proof) resultOffset(s section) int64 {
 	n := int64(0)
 	counts := sectionCounts(&p.key.shape)
 	for i, c := range counts[:s] {
-		n += int64(p.key.plan.pieces(section(i), c)) * cudalib.MSMParts * section(i).pointBytes()
+		n += int64(p.key.plan.pieces(section(i), c)) * cudalib.ResultBytes(section(i).group())
 	}
 	return n
 }
 
 // fetch brings the sums and the remainder back, and refuses a witness whose quotient is no polynomial.
 func (p *proof) fetch() error {
-	k := p.key
-	var remainder fr.Element
-	if err := p.lane.ring.download(unsafe.Slice((*byte)(unsafe.Pointer(&remainder)), frBytes), p.at(k.plan.lane.remainder)); err != nil {
+	l := &p.key.plan.lane
+	raw := make([]byte, l.remainder+frBytes-l.results) // the remainder lies behind the results
+	defer clear(raw)
+	if err := p.lane.ring.download(raw, p.at(l.results)); err != nil {
 		return err
 	}
-	if !remainder.IsZero() {
+	if remainder := raw[len(raw)-frBytes:]; !bytes.Equal(remainder, make([]byte, frBytes)) {
 		return errs.New(errs.Unsatisfied, "prove", "the evaluations do not belong to a satisfying witness: the quotient is no polynomial").
 			WithHint("check the witness against the circuit (weir key check --key KEY --circuit R1CS --witness WTNS); the witness may belong to another circuit")
 	}
-	raw := make([]byte, p.resultOffset(nbSections))
-	defer clear(raw)
-	if err := p.lane.ring.download(raw, p.at(k.plan.lane.results)); err != nil {
-		return err
-	}
-	return p.sums.add(raw, k)
+	return p.sums.add(raw, p.key, &p.windows)
 }
 
 // wipe waits for the lane and overwrites what its memory tells of the witness.

@@ -68,7 +68,9 @@ func TestFixturesAreTheCPUs(t *testing.T) {
 				if !bytes.Equal(p.Bytes, want) {
 					t.Errorf("host evaluates %v: not the CPU backend's proof", o.HostEvaluates)
 				}
-				launched(t, b, !o.HostEvaluates)
+				if name != "allzero" { // there every value that belongs to a point of B is zero, and nothing is added
+					launched(t, b, !o.HostEvaluates)
+				}
 				if err := b.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -92,12 +94,17 @@ func launched(t *testing.T, b *Backend, evaluates bool) {
 // With ever less memory of the device keys move out of it, piece by piece; the proof stays the same. With too little the error has the numbers.
 func TestLimits(t *testing.T) {
 	pool := newPool(t)
-	s := generated(t, pool, circuitgen.GnarkMix(circuitgen.FillDomain(11, 1), 3), setup.Options{Rows: groth16.RowsFive})
+	log, most, options := 11, int64(64<<20), small(testOptions)
+	if os.Getenv(realLibrary) != "" { // whose scratch is a few MiB however small a sum is
+		log, most, options = 17, 4<<30, testOptions
+		options.maxChunk = minChunk
+	}
+	s := generated(t, pool, circuitgen.GnarkMix(circuitgen.FillDomain(log, 1), 3), setup.Options{Rows: groth16.RowsFive})
 	want := s.reference()
 	seen := map[string]bool{}
-	limit, last := int64(64<<20), 0
+	limit, last := most, 0
 	for range 200 {
-		o := small(testOptions)
+		o := options
 		o.VRAMLimit = limit
 		b := newBackend(t, pool, o)
 		if _, err := s.load(b, "key"); err != nil {
@@ -120,7 +127,7 @@ func TestLimits(t *testing.T) {
 		if !k.plan.matrices {
 			what += "matrices"
 		}
-		what += fmt.Sprint(k.plan.lanes)
+		what += fmt.Sprint(k.plan.lanes, k.plan.sides)
 		if !seen[what] {
 			seen[what] = true
 			for _, form := range []assignment.Form{assignment.Compact, assignment.Dense} {

@@ -65,6 +65,7 @@ gpu-check-files: cuda-checks bin/cuda/fast/libweir_cuda.so
 	cp scripts/gpu-check.sh bin/cuda/fast/libweir_cuda.so $(CUDA_CHECKS:%=bin/cuda/%) $(GPU_CHECK)
 	cp -r testdata/circom $(GPU_CHECK)/testdata
 	$(GO) run ./backend-cuda/internal/vectors -out $(GPU_CHECK)/vectors
+	$(GOBUILD) -o $(GPU_CHECK)/ ./cmd/weir ./backend-cuda/cmd/weir-backend-cuda ./internal/circuitgen/cmd/circuitgen
 	CGO_ENABLED=0 $(GO) test -c -trimpath -ldflags "-s -w" -o $(GPU_CHECK)/cuda.test ./backend-cuda
 	@for f in $(if $(WEIR_SHARED),merkle20 sha256_64); do \
 		mkdir -p $(GPU_CHECK)/shared/fixtures/circom/$$f && \

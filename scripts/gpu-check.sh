@@ -11,11 +11,13 @@
 #   sums      sums through the library's C interface against gnark-crypto's
 #   suite     conformance suite, fixtures of circom byte for byte, limits of memory, 50 proofs with flat memory
 #   large     proofs of 2^16 and 2^20 rows byte for byte, resident and streamed
+#   weir      weir itself with the plugin: doctor, prove, verify, a missing library, a plugin that is killed at work
 #   sanitize  compute-sanitizer memcheck and racecheck on small sizes, where it is installed and works
 #   times     tables of times: sums, transforms, sparse products
 #   proofs    times of whole proofs
 #
-# -o FOLDER keeps the output of every step there. WEIR_SHARED may name a folder with more fixtures. GPU_CHECK_MAX_LOG bounds the sizes of times (default 26).
+# -o FOLDER keeps the output of every step there. WEIR_SHARED may name a folder with more fixtures. GPU_CHECK_MAX_LOG bounds the sizes of times (default 26),
+# GPU_CHECK_LIMIT the seconds of a run, GPU_CHECK_PROOFS says how many proofs are timed (20x).
 # Exit status 0 only if every step that ran passed.
 set -uo pipefail
 
@@ -39,6 +41,7 @@ ran=0
 run() {
 	local name="$1" limit="$2" start="$SECONDS" rc
 	shift 2
+	[ -z "${GPU_CHECK_LIMIT:-}" ] || [ "$GPU_CHECK_LIMIT" -ge "$limit" ] || limit="$GPU_CHECK_LIMIT"
 	timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1
 	rc=$?
 	ran=$((ran + 1))
@@ -77,6 +80,70 @@ sanitizer() {
 	done
 }
 
+# plugin PID prints the process of the CUDA backend that weir has started.
+plugin() {
+	local p
+	for p in /proc/[0-9]*; do
+		if [ "$(readlink "$p/exe" 2>/dev/null)" = "$here/weir-backend-cuda" ] && grep -qs "^PPid:[[:space:]]*$1\$" "$p/status"; then
+			echo "${p#/proc/}"
+			return
+		fi
+	done
+}
+
+# used prints the MiB in use on the GPUs.
+used() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | awk '{ n += $1 } END { print n }'; }
+
+endtoend() {
+	local f=testdata/circom/dom_1022 w p q i before after
+	local -a witnesses=()
+	w="$(mktemp -d)"
+	set -e
+	./weir doctor
+	./weir doctor | grep '^ok  *gpu .*NVIDIA'
+	./weir prove --backend cuda --key $f/circuit.zkey --circuit $f/circuit.r1cs --witness $f/witness.wtns --proof "$w/p.json" --public "$w/pub.json"
+	./weir verify --vkey $f/vkey.json --public "$w/pub.json" --proof "$w/p.json"
+
+	echo "-- without its library: by name an error, else the processor, and loudly"
+	if WEIR_CUDA_LIBRARY=/nowhere/lib.so ./weir prove --backend cuda --key $f/circuit.zkey --witness $f/witness.wtns --proof "$w/q.json"; then return 1; fi
+	[ ! -e "$w/q.json" ]
+	WEIR_CUDA_LIBRARY=/nowhere/lib.so ./weir prove --key $f/circuit.zkey --witness $f/witness.wtns --proof "$w/q.json" --public "$w/pub.json" 2>"$w/said"
+	cat "$w/said"
+	grep -q cuda "$w/said"
+	./weir verify --vkey $f/vkey.json --public "$w/pub.json" --proof "$w/q.json"
+
+	echo "-- 12 proofs of 2^19 rows; the plugin is killed at work"
+	./circuitgen -kind sha256 -log2 19 -seed 1 -name sha -out "$w"
+	./weir setup --circuit "$w/sha.r1cs" --key "$w/sha.wkey"
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do witnesses+=(--witness "$w/sha.wtns"); done
+	before="$(used)"
+	time ./weir prove --backend cuda --key "$w/sha.wkey" "${witnesses[@]}" --proof "$w/all.json" --public "$w/all.pub.json"
+	./weir verify --vkey "$w/sha.wkey" --public "$w/all.pub.json" --proof "$w/all.json"
+	./weir prove --backend cuda --key "$w/sha.wkey" "${witnesses[@]}" --proof "$w/killed.json" --public "$w/killed.pub.json" --log-level debug 2>"$w/log" &
+	p=$!
+	q=""
+	for i in $(seq 500); do
+		q="$(plugin "$p")"
+		if [ -n "$q" ] && grep -q 'BUFFERS\[device_done' "$w/log"; then break; fi
+		sleep 0.01
+	done
+	[ -n "$q" ] || { echo "the plugin was never seen"; return 1; }
+	kill -9 "$q"
+	echo "killed $q while weir was $(kill -0 "$p" && echo at work)"
+	for i in $(seq 50); do
+		[ -e "/proc/$q" ] || break
+		sleep 0.1
+	done
+	wait "$p"
+	grep -v BUFFERS "$w/log" | head -20
+	./weir verify --vkey "$w/sha.wkey" --public "$w/killed.pub.json" --proof "$w/killed.json"
+	sleep 1
+	after="$(used)"
+	echo "MiB in use on the device before: $before, after: $after"
+	[ "$after" -le $((before + 100)) ]
+	rm -rf "$w"
+}
+
 step() {
 	case "$1" in
 	msm) run msm 240 ./msm_check check ;;
@@ -85,6 +152,11 @@ step() {
 	sums) gotest sums 240 'TestSumsAreGnarks' ;;
 	suite) gotest suite 540 'TestConformance|TestFixturesAreTheCPUs|TestLimits|TestMemoryIsFlat|TestDescribes' ;;
 	large) gotest large 420 'TestLargeProofsAreTheCPUs' ;;
+	weir)
+		export -f endtoend plugin used
+		export here
+		lines=25 run weir 240 bash -c endtoend
+		;;
 	sanitize) sanitizer ;;
 	times)
 		lines=200
@@ -103,7 +175,7 @@ step() {
 
 nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit,clocks.max.sm,uuid --format=csv,noheader 2>/dev/null | tee "$out/device.log"
 date -u +%Y-%m-%dT%H:%MZ | tee -a "$out/device.log"
-[ $# -gt 0 ] || set -- msm ntt poly sums suite large sanitize times proofs
+[ $# -gt 0 ] || set -- msm ntt poly sums suite large weir sanitize times proofs
 for s in "$@"; do step "$s"; done
 if [ -n "$failed" ]; then
 	echo "gpu-check: FAILED:$failed; output in $out"

@@ -279,7 +279,7 @@ void weir_cuda_open(weir_cuda_open_args* a) {
 	if (!begin(&a->call, sizeof *a)) return;
 	a->device = 0;
 	if (a->lanes < 1 || a->lanes > max_lanes) {
-		fail(&a->call, WEIR_CUDA_INVALID, "lanes: 1 to 8");
+		fail(&a->call, WEIR_CUDA_INVALID, "lanes: 1 to 32");
 		return;
 	}
 	int n = 0;

@@ -13,7 +13,7 @@
 namespace weir {
 namespace api {
 
-constexpr uint32_t max_lanes = 8;
+constexpr uint32_t max_lanes = 32;
 // A ticket is waited for through an event of its queue; after so many more the event is a later ticket's, which is a stronger wait.
 constexpr uint64_t events = 64;
 constexpr uint32_t max_tables = 32;

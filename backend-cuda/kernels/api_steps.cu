@@ -44,7 +44,7 @@ cudaError_t dense_bytes(const Device* d, Group g, uint64_t n, uint64_t* bytes) {
 	return cudaSuccess;
 }
 
-// The scratch of a sum over a witness: which points have a value 1 or -1, which another, and either the sum of the former and the sum over the latter, whose points
+// The scratch of a sum over a witness: which points have a value 1 or -1, which another, and either the sum of the former and the windows of the latter, whose points
 // are gathered as long as they are at most half of all; else one sum over everything. Whatever the values are, it fits.
 struct WitnessSum {
 	uint64_t signs, rest, wires, counts, select, points, sum;  // offsets
@@ -76,14 +76,25 @@ cudaError_t msm_bytes(const Device* d, Group g, uint64_t n, uint64_t* bytes) {
 	return cudaSuccess;
 }
 
-cudaError_t run_dense(const weir_cuda_msm_args* a, Group g, const Step& s) {
+// Sums points times scalars in windows, within limit bytes at scratch.
+cudaError_t run_windows(weir_cuda_msm_args* a, Group g, uint64_t n, const MsmInput& in, uint64_t scratch, uint64_t limit, cudaStream_t stream) {
 	MsmPlan plan;
-	WEIR_TRY(plan_msm(&plan, g, a->nb_points, a->scratch_bytes));
-	MsmInput in = {at<void>(a->points), at<Fr>(a->scalars) + (a->index ? 0 : a->first), at<uint32_t>(a->index), true};
-	return msm_run(plan, in, at<void>(a->result), at<void>(a->scratch), s.stream);
+	WEIR_TRY(plan_msm(&plan, g, n, limit));
+	if (plan.windows > (int)WEIR_CUDA_MSM_WINDOWS) return cudaErrorInvalidValue;
+	MsmInput with = in;
+	with.windows = at<void>(a->result + (g == Group::g1 ? 96 : 192));
+	WEIR_TRY(msm_run(plan, with, nullptr, at<void>(scratch), stream));
+	a->windows = (uint32_t)plan.windows;
+	a->window_bits = (uint32_t)plan.window_bits;
+	return cudaSuccess;
 }
 
-cudaError_t run_witness(const weir_cuda_msm_args* a, Group g, const Step& s) {
+cudaError_t run_dense(weir_cuda_msm_args* a, Group g, const Step& s) {
+	MsmInput in = {at<void>(a->points), at<Fr>(a->scalars) + (a->index ? 0 : a->first), at<uint32_t>(a->index), true};
+	return run_windows(a, g, a->nb_points, in, a->scratch, a->scratch_bytes, s.stream);
+}
+
+cudaError_t run_witness(weir_cuda_msm_args* a, Group g, const Step& s) {
 	const uint64_t n = a->nb_points, affine = g == Group::g1 ? 96 : 192;
 	const WitnessSum w = lay(a->scratch, g, n);
 	const uint64_t left = a->scratch + a->scratch_bytes - w.sum;
@@ -101,21 +112,15 @@ cudaError_t run_witness(const weir_cuda_msm_args* a, Group g, const Step& s) {
 	WEIR_TRY(cudaStreamSynchronize(s.stream));
 	const uint64_t signs = s.lane->figures[0], rest = s.lane->figures[1];
 	if (signs + rest > n) return cudaErrorUnknown;  // the device does not count
-	MsmPlan plan;
-	if (rest > n / 2) {
-		WEIR_TRY(plan_msm(&plan, g, n, left));
-		MsmInput in = {at<void>(a->points), at<Fr>(a->scalars) + (a->index ? 0 : a->first), at<uint32_t>(a->index), true};
-		return msm_run(plan, in, at<void>(a->result), at<void>(w.sum), s.stream);
-	}
+	if (rest > n / 2) return run_windows(a, g, n, {at<void>(a->points), at<Fr>(a->scalars) + (a->index ? 0 : a->first), at<uint32_t>(a->index), true}, w.sum, left, s.stream);
 	if (rest > 0) {
 		WEIR_TRY(gather_elements(at<void>(w.points), at<void>(a->points), select.rest, rest, (uint32_t)affine, s.stream));
-		WEIR_TRY(plan_msm(&plan, g, rest, left));
-		MsmInput in = {at<void>(w.points), at<Fr>(a->scalars), select.rest_wires, true};
-		WEIR_TRY(msm_run(plan, in, at<void>(a->result), at<void>(w.sum), s.stream));
+		WEIR_TRY(run_windows(a, g, rest, {at<void>(w.points), at<Fr>(a->scalars), select.rest_wires, true}, w.sum, left, s.stream));
 	}
 	if (signs == 0) return cudaSuccess;
+	MsmPlan plan;
 	WEIR_TRY(sum_plan(&plan, g, signs, left));
-	return sum_run(plan, at<void>(a->points), select.signs, select.counts, at<void>(a->result + affine), at<void>(w.sum), s.stream);
+	return sum_run(plan, at<void>(a->points), select.signs, select.counts, at<void>(a->result), at<void>(w.sum), s.stream);
 }
 
 bool too_small(weir_cuda_call* call, uint64_t have, uint64_t need, const char* what) {
@@ -268,8 +273,9 @@ void weir_cuda_msm(weir_cuda_msm_args* a) {
 		fail(&a->call, WEIR_CUDA_INVALID, "scratch is smaller than weir_cuda_sizes says");
 		return;
 	}
-	// Parts that are not needed are infinity, which is all zero.
-	if (err == cudaSuccess) err = cudaMemsetAsync(at<void>(a->result), 0, WEIR_CUDA_MSM_PARTS * (g == Group::g1 ? 96 : 192), s.stream);
+	a->windows = a->window_bits = 0;
+	// A point that is not needed is infinity, which is all zero.
+	if (err == cudaSuccess) err = cudaMemsetAsync(at<void>(a->result), 0, g == Group::g1 ? 96 : 192, s.stream);
 	if (err == cudaSuccess && a->nb_points > 0) err = a->kind == WEIR_CUDA_SCALARS_WITNESS ? run_witness(a, g, s) : run_dense(a, g, s);
 	finish(&a->call, s, err, g == Group::g1 ? "sum in G1" : "sum in G2", &a->ticket);
 }

@@ -82,6 +82,15 @@ struct alignas(16) Xyzz {
 		}
 		return r;
 	}
+	WEIR_HD void store_canonical(Xyzz* p) const {
+		const F from[4] = {x, y, zz, zzz};
+		F* to[4] = {&p->x, &p->y, &p->zz, &p->zzz};
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			auto c = canonical(from[i]);
+			c.store(reinterpret_cast<decltype(c)*>(to[i]));
+		}
+	}
 	WEIR_HD static Xyzz load(const Xyzz* p) { return {F::load(&p->x), F::load(&p->y), F::load(&p->zz), F::load(&p->zzz)}; }
 	WEIR_HD void store(Xyzz* p) const {
 		x.store(&p->x);

@@ -76,6 +76,7 @@ cudaError_t sum_plan(MsmPlan* plan, Group group, uint64_t max_refs, size_t memor
 	WEIR_TRY(msm::init(plan, group, max_refs));
 	plan->window_bits = 2;
 	plan->windows = plan->windows_per_pass = 1;
+	plan->rounds = plan->rounds > msm::tail_log ? plan->rounds - msm::tail_log : 0;
 	WEIR_TRY(msm::size(plan, true));
 	return memory_limit == 0 || plan->workspace <= memory_limit ? cudaSuccess : cudaErrorMemoryAllocation;
 }

@@ -43,12 +43,15 @@ struct MsmInput {
 	const void* scalars;           // device
 	const uint32_t* scalar_index;  // device, n entries, or null: point i goes with scalars[scalar_index[i]]
 	bool montgomery;
+	// Where not null, the windows' sums go there and nothing to result: plan.windows points in XYZZ coordinates, canonical (x = X/ZZ, y = Y/ZZZ, ZZ = 0 at infinity). Window w
+	// counts 2^(window_bits w) fold. The 254 doublings that put them together are latency and nothing else here, and take a processor a tenth of the time.
+	void* windows = nullptr;
 	// For measurements, may be null: called on the host when the launches of a phase are made ("" before the first), to record an event.
-	void (*mark)(void* data, const char* phase, cudaStream_t stream);
-	void* mark_data;
+	void (*mark)(void* data, const char* phase, cudaStream_t stream) = nullptr;
+	void* mark_data = nullptr;
 };
 
-// Writes one affine point, canonical, to result (device). All work is ordered on stream.
+// Writes one affine point, canonical, to result (device), unless in.windows is given; no windows where plan.n is 0. All work is ordered on stream.
 cudaError_t msm_run(const MsmPlan& plan, const MsmInput& in, void* result, void* workspace, cudaStream_t stream);
 
 // Sums of points by references: index | negative << 31, at most max_refs of them.

@@ -7,37 +7,10 @@
 
 #include "curve.cuh"
 #include "msm_digits.cuh"
+#include "msm_tail.cuh"
 
 namespace weir {
 namespace msm {
-
-template <class F>
-__device__ __forceinline__ F shuffle_down(const F& f, int by) {
-	F r;
-	const uint32_t* v = reinterpret_cast<const uint32_t*>(&f);
-	uint32_t* w = reinterpret_cast<uint32_t*>(&r);
-#pragma unroll
-	for (int i = 0; i < (int)(sizeof(F) / 4); i++) w[i] = __shfl_down_sync(~0u, v[i], by);
-	return r;
-}
-
-template <class F>
-__device__ __forceinline__ F broadcast(const F& f, int lane) {
-	F r;
-	const uint32_t* v = reinterpret_cast<const uint32_t*>(&f);
-	uint32_t* w = reinterpret_cast<uint32_t*>(&r);
-#pragma unroll
-	for (int i = 0; i < (int)(sizeof(F) / 4); i++) w[i] = __shfl_sync(~0u, v[i], lane);
-	return r;
-}
-
-// The sums over groups of width lanes (a power of two), each in its first lane.
-template <class F>
-__device__ __forceinline__ Xyzz<F> group_sum(Xyzz<F> s, int width) {
-#pragma unroll 1
-	for (int by = width / 2; by; by /= 2) s = s + shuffle_down(s, by);
-	return s;
-}
 
 template <class F>
 struct BucketSums {
@@ -140,13 +113,13 @@ template <class F>
 __device__ __forceinline__ Xyzz<F> warp_double(const Xyzz<F>& p, uint32_t lane) {
 	F u = p.y.dbl();
 	F r = (lane == 0 ? u : p.x).sqr();
-	F v = broadcast(r, 0), m = broadcast(r, 1);
+	F v = from_lane(r, 0), m = from_lane(r, 1);
 	m = m.dbl() + m;
 	r = (lane == 0 ? u : lane == 1 ? p.x : lane == 2 ? m : p.zz) * (lane == 2 ? m : v);
-	F w = broadcast(r, 0), s = broadcast(r, 1), x3 = broadcast(r, 2) - s.dbl();
-	F zz = broadcast(r, 3);
+	F w = from_lane(r, 0), s = from_lane(r, 1), x3 = from_lane(r, 2) - s.dbl();
+	F zz = from_lane(r, 3);
 	r = (lane == 1 ? m : w) * (lane == 0 ? p.y : lane == 1 ? s - x3 : p.zzz);
-	return {x3, broadcast(r, 1) - broadcast(r, 0), zz, broadcast(r, 2)};
+	return {x3, from_lane(r, 1) - from_lane(r, 0), zz, from_lane(r, 2)};
 }
 
 // A warp a window: partial sums to the window's sum.
@@ -163,14 +136,14 @@ __global__ void __launch_bounds__(32) window_kernel(const Xyzz<F>* partials, Lin
 		for (uint32_t i = from + lane; i < to; i += 32) sum = sum + Xyzz<F>::load(part + i);
 		int width = 1;
 		while (width < 32 && width < (int)(to - from)) width *= 2;
-		sum = broadcast(group_sum(sum, width), 0);
+		sum = from_lane(group_sum(sum, width), 0);
 		if (side == 0) {
 #pragma unroll 1
 			for (int i = 0; i < lines.column_bits; i++) sum = warp_double(sum, lane);
 		}
 		total = total + sum;
 	}
-	if (lane == 0) total.store(windows + blockIdx.x);
+	if (lane == 0) total.store_canonical(windows + blockIdx.x);
 }
 
 // The windows together, by Horner's rule: about 254 doublings and one inversion, all latency. One warp.
@@ -187,12 +160,6 @@ __global__ void __launch_bounds__(32) horner_kernel(const Xyzz<F>* windows, int 
 	}
 	Affine<F> a = sum.affine();
 	if (threadIdx.x == 0) a.store_canonical(result);
-}
-
-// The one bucket of a plain sum.
-template <class F>
-__global__ void single_kernel(BucketSums<F> buckets, Affine<F>* result) {
-	buckets.load(0).store_canonical(result);
 }
 
 template <class F>

@@ -49,7 +49,7 @@ struct Workspace {
 		results = (Affine<F>*)take((elements / 2 + 1) * sizeof(Affine<F>));
 		prefixes = (uint4*)take((size_t)plan.blocks * plan.steps * round_threads * sizeof(F));
 		line_sums = (Xyzz<F>*)take(sum ? 0 : (size_t)plan.windows_per_pass * lines.count() * sizeof(Xyzz<F>));
-		partials = (Xyzz<F>*)take(sum ? 0 : (size_t)plan.windows_per_pass * lines.partials() * sizeof(Xyzz<F>));
+		partials = (Xyzz<F>*)take((sum ? tail_blocks : (size_t)plan.windows_per_pass * lines.partials()) * sizeof(Xyzz<F>));
 		windows = (Xyzz<F>*)take((size_t)plan.windows * sizeof(Xyzz<F>));
 		bytes = at;
 	}
@@ -122,6 +122,7 @@ cudaError_t run(const MsmPlan& plan, const MsmInput& in, void* result, void* wor
 	auto* out = static_cast<Affine<F>*>(result);
 	auto* points = static_cast<const Affine<F>*>(in.points);
 	if (plan.n == 0) {
+		if (in.windows) return cudaSuccess;
 		infinity_kernel<F><<<1, 1, 0, stream>>>(out);
 		return launched(stream);
 	}
@@ -131,6 +132,7 @@ cudaError_t run(const MsmPlan& plan, const MsmInput& in, void* result, void* wor
 	if (ws.bytes > plan.workspace) return cudaErrorInvalidValue;
 	Lines lines = lines_of(plan.window_bits);
 	uint32_t n = (uint32_t)plan.n;
+	auto* window_sums = in.windows ? static_cast<Xyzz<F>*>(in.windows) : ws.windows;
 
 	mark(in, "", stream);
 	for (int first = 0; first < plan.windows; first += plan.windows_per_pass) {
@@ -159,10 +161,11 @@ cudaError_t run(const MsmPlan& plan, const MsmInput& in, void* result, void* wor
 		uint32_t warps = windows * lines.partials();
 		weight_kernel<F><<<(warps + 3) / 4, line_threads, 0, stream>>>(ws.line_sums, lines, windows, ws.partials);
 		WEIR_TRY(launched(stream));
-		window_kernel<F><<<windows, 32, 0, stream>>>(ws.partials, lines, ws.windows + first);
+		window_kernel<F><<<windows, 32, 0, stream>>>(ws.partials, lines, window_sums + first);
 		WEIR_TRY(launched(stream));
 		mark(in, "weights", stream);
 	}
+	if (in.windows) return cudaSuccess;
 	horner_kernel<F><<<1, 32, 0, stream>>>(ws.windows, plan.windows, plan.window_bits, out);
 	WEIR_TRY(launched(stream));
 	mark(in, "windows", stream);
@@ -179,10 +182,15 @@ cudaError_t run_sum(const MsmPlan& plan, const void* points, const uint32_t* ref
 	}
 	Workspace<F> ws(static_cast<char*>(workspace), plan, true, 0);
 	if (ws.bytes > plan.workspace) return cudaErrorInvalidValue;
-	single_bounds_kernel<<<1, 1, 0, stream>>>(count, (uint32_t)plan.n, ws.start, ws.end);
+	if (plan.rounds > 0) {
+		single_bounds_kernel<<<1, 1, 0, stream>>>(count, (uint32_t)plan.n, ws.start, ws.end);
+		WEIR_TRY(launched(stream));
+		WEIR_TRY(add_buckets<F>(plan, ws, MsmInput{}, table, nullptr, refs, ws.keys[1], 1, (uint32_t)plan.n, stream));
+	}
+	unsigned blocks = grid_for(plan.n, tail_threads, tail_blocks);
+	tail_kernel<F><<<blocks, tail_threads, 0, stream>>>(count, (uint32_t)plan.n, plan.rounds, refs, table, ws.results, ws.partials);
 	WEIR_TRY(launched(stream));
-	WEIR_TRY(add_buckets<F>(plan, ws, MsmInput{}, table, nullptr, refs, ws.keys[1], 1, (uint32_t)plan.n, stream));
-	single_kernel<F><<<1, 1, 0, stream>>>(BucketSums<F>{ws.start, ws.end, refs, table, ws.results}, out);
+	tail_total_kernel<F><<<1, tail_threads, 0, stream>>>(ws.partials, (int)blocks, out);
 	return launched(stream);
 }
 

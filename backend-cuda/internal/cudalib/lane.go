@@ -1,8 +1,10 @@
 package cudalib
 
 import (
+	"fmt"
 	"unsafe"
 
+	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
 )
 
@@ -15,8 +17,14 @@ const (
 	QueueCopy = 1
 )
 
-// MSMParts is how many points a sum comes as.
-const MSMParts = 2
+// Windows says what a sum comes as, beside one affine point: N points of coordinates X, Y, ZZ, ZZZ, of which number w counts 2^(Bits w) fold.
+type Windows struct{ N, Bits int }
+
+// maxWindows is how many there are at most.
+const maxWindows = 64
+
+// ResultBytes is the room that a sum's result takes.
+func ResultBytes(group int) int64 { return int64(group) * 96 * (1 + 2*maxWindows) }
 
 // Lane is one of a device's lanes. One goroutine uses it at a time.
 type Lane struct {
@@ -146,15 +154,18 @@ type MSM struct {
 	Scratch        Block
 }
 
-// MSM sums points.
-func (l *Lane) MSM(m *MSM, after Ticket) (Ticket, error) {
+// MSM sums points. What lies at Result when the ticket is done is as the windows say.
+func (l *Lane) MSM(m *MSM, after Ticket) (Ticket, Windows, error) {
 	a := msmArgs{Device: l.d.handle, Lane: l.n, Group: uint32(m.Group), After: uint64(after), Points: uint64(m.Points), NbPoints: uint64(m.N), Scalars: uint64(m.Scalars),
 		Index: uint64(m.Index), First: uint64(m.First), Classes: uint64(m.Classes), Result: uint64(m.Result), Scratch: uint64(m.Scratch.At), ScratchBytes: uint64(m.Scratch.Bytes)}
 	if m.Witness {
 		a.Kind = 1
 	}
 	err := l.d.call(fnMSM, &a.Call, unsafe.Sizeof(a))
-	return Ticket(a.Ticket), err
+	if err == nil && a.Windows > maxWindows {
+		err = errs.Mismatch(errs.Internal, "cuda msm", "windows", fmt.Sprintf("at most %d", maxWindows), a.Windows)
+	}
+	return Ticket(a.Ticket), Windows{int(a.Windows), int(a.WindowBits)}, err
 }
 
 // FixedBase is the operands of weir_cuda_fixed_base.

@@ -152,7 +152,7 @@ static void shift(fr *v, uint32_t log, fr u)
 
 /* ---- what is alive, and what is to fail ---- */
 
-enum { MAX_DEVICES = 4, MAX_LANES = 8, JUNK = 0xa5 };
+enum { MAX_DEVICES = 4, MAX_LANES = 32, JUNK = 0xa5 };
 
 typedef struct block {
 	struct block *next;
@@ -753,7 +753,8 @@ void weir_cuda_msm(weir_cuda_msm_args *a)
 	uint64_t affine = g2 ? sizeof(g2_affine) : sizeof(g1_affine);
 	if (a->group != 1 && a->group != 2)
 		fail(&a->call, WEIR_CUDA_INVALID, "stub: group");
-	void *points = range(&a->call, a->points, affine * a->nb_points, "points"), *result = range(&a->call, a->result, WEIR_CUDA_MSM_PARTS * affine, "result");
+	void *points = range(&a->call, a->points, affine * a->nb_points, "points");
+	void *result = range(&a->call, a->result, affine + 2 * affine * WEIR_CUDA_MSM_WINDOWS, "result");
 	uint32_t *index = a->index ? range(&a->call, a->index, 4 * a->nb_points, "index") : NULL;
 	fr *w = (fr *)a->scalars;
 	scratch(&a->call, a->scratch, a->scratch_bytes, need_msm(a->group, a->nb_points));
@@ -764,23 +765,10 @@ void weir_cuda_msm(weir_cuda_msm_args *a)
 		if (a->call.code == WEIR_CUDA_OK && classes[0] != 0xc1)
 			fail(&a->call, WEIR_CUDA_INVALID, "stub: classes of no witness");
 	}
+	a->windows = a->window_bits = 0;
 	if (a->call.code == WEIR_CUDA_OK) {
-		if (g2) {
-			g2_point sum;
-			/* in two parts, cut at a third */
-			uint64_t cut = a->nb_points / 3;
-			g2_msm(&sum, points, cut, w, index, a->first);
-			g2_to_affine(result, &sum);
-			g2_msm(&sum, (g2_affine *)points + cut, a->nb_points - cut, w, index ? index + cut : NULL, a->first + cut);
-			g2_to_affine((g2_affine *)result + 1, &sum);
-		} else {
-			g1_point sum;
-			uint64_t cut = a->nb_points / 3;
-			g1_msm(&sum, points, cut, w, index, a->first);
-			g1_to_affine(result, &sum);
-			g1_msm(&sum, (g1_affine *)points + cut, a->nb_points - cut, w, index ? index + cut : NULL, a->first + cut);
-			g1_to_affine((g1_affine *)result + 1, &sum);
-		}
+		a->window_bits = 3;
+		a->windows = g2 ? g2_parts(result, points, a->nb_points, w, index, a->first) : g1_parts(result, points, a->nb_points, w, index, a->first);
 	}
 	leave(&a->call, d, a->lane, WEIR_CUDA_QUEUE_WORK, g2 ? MSM2 : MSM1, &a->ticket);
 }
