@@ -2,7 +2,9 @@ package circuits
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -10,6 +12,7 @@ import (
 	"github.com/weir-zk/weir/plugins/filecoin/gadgets"
 	"github.com/weir-zk/weir/plugins/filecoin/internal/fixture"
 	"github.com/weir-zk/weir/plugins/filecoin/sector"
+	"github.com/weir-zk/weir/plugins/filecoin/vanilla"
 	"github.com/weir-zk/weir/sdk/circuit"
 )
 
@@ -77,6 +80,8 @@ func fill(t *testing.T, r *record) circuit.Circuit {
 		return fillPoR(t, r)
 	case "post":
 		return fillPoSt(t, r.Source)
+	case "porep":
+		return fillPoRep(t, r.Source)
 	case "update", "update-poseidon":
 		return fillUpdate(t, r.Source, kind.Type == "update-poseidon")
 	}
@@ -134,6 +139,43 @@ func fillPoSt(t *testing.T, source []byte) *PoSt {
 			out.Leaves = append(out.Leaves, p.inclusion(t, size.Tree, size.Nodes()))
 		}
 		c.Sectors = append(c.Sectors, out)
+	}
+	return c
+}
+
+func fillPoRep(t *testing.T, source []byte) *PoRep {
+	var s struct {
+		ReplicaID fixture.Element `json:"replica_id"`
+		CommD     fixture.Element `json:"comm_d"`
+		CommR     fixture.Element `json:"comm_r"`
+		CommC     fixture.Element `json:"comm_c"`
+		CommRLast fixture.Element `json:"comm_r_last"`
+		Bincode   string          `json:"proofs_bincode"`
+		JSON      json.RawMessage `json:"proofs_json"`
+	}
+	decode(t, source, &s)
+	raw, err := hex.DecodeString(s.Bincode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := vanilla.DecodePartition(raw, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := vanilla.DecodePartition(s.JSON, 5)
+	if err != nil || !reflect.DeepEqual(answers, same) {
+		t.Fatalf("JSON and bincode differ: %v", err)
+	}
+	c1 := &vanilla.C1{Proof: 5, Partitions: [][]vanilla.PoRep{answers}, ReplicaID: s.ReplicaID.Element, CommD: s.CommD.Element, CommR: s.CommR.Element}
+	if err := ConsistentPoRep(c1, 0); err != nil {
+		t.Error(err)
+	}
+	c, err := AssemblePoRep(c1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.CommC != s.CommC.Element || c.CommRLast != s.CommRLast.Element {
+		t.Error("comm_c or comm_r_last")
 	}
 	return c
 }
