@@ -1,8 +1,13 @@
 package ledger
 
 import (
+	"math"
+	"math/big"
 	"sort"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/weir-zk/weir/sdk/errs"
 )
@@ -49,10 +54,99 @@ func TestExactlyOnce(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	for n, want := range map[int64]string{0: "0B", 1: "1B", 512: "512B", 1023: "1023B", 1024: "1KiB", 1536: "1.5KiB", 96 << 20: "96MiB", 141 << 30: "141GiB",
-		3 << 29: "1.5GiB", 256 << 30: "256GiB", 1 << 40: "1TiB", -2048: "-2KiB", 1<<63 - 1: "8EiB", -1 << 63: "-8EiB"} {
+		3 << 29: "1.5GiB", 256 << 30: "256GiB", 1 << 40: "1TiB", -2048: "-2KiB", 1<<63 - 1: "8EiB", -1 << 63: "-8EiB", 1<<20 - 1: "1MiB", 10<<20 - 1: "10MiB"} {
 		if got := Size(n).String(); got != want {
 			t.Errorf("%d is printed as %s, want %s", n, got, want)
 		}
+	}
+}
+
+// A budget that is none is called so, and refuses nothing that can be counted; sums that cannot be counted fit nowhere, and harm nobody.
+func TestNoBudget(t *testing.T) {
+	for b, want := range map[Budget]string{NoBudget: "none", 256 << 30: "256GiB", 0: "0B"} {
+		if got := b.String(); got != want {
+			t.Errorf("a budget of %d is printed as %s, want %s", int64(b), got, want)
+		}
+	}
+	l := New(Options{Budget: NoBudget, Permits: 2})
+	big := Request{Owner: "big", Need: Bytes{Evaluations: math.MaxInt64 - 10}}
+	g, ok := l.TryAcquire(big)
+	if !ok {
+		t.Fatal("not granted")
+	}
+	if o, ok := l.TryAcquire(Request{Owner: "rest", Need: Bytes{Witness: 10}}); !ok {
+		t.Error("what is left is not granted")
+	} else if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	key := l.NewResident("key", Key, math.MaxInt64-5, nil)
+	for _, req := range []Request{
+		{Owner: "sum", Need: Bytes{Evaluations: math.MaxInt64 / 2, Witness: math.MaxInt64 / 2, Scratch: 2}},
+		{Owner: "all", Need: Bytes{Evaluations: math.MaxInt64, Witness: math.MaxInt64}},
+		{Owner: "with its key", Need: Bytes{Evaluations: 6}, Residents: []*Resident{key}},
+	} {
+		_, err := l.Acquire(t.Context(), req)
+		if !errs.Is(err, errs.Exhausted) || !strings.Contains(err.Error(), "at most the budget of none") {
+			t.Errorf("%s: %v", req.Owner, err)
+		}
+	}
+	// One that fits alone waits, and is granted when the other is back.
+	w, err := l.enter(Request{Owner: "later", Need: Bytes{Scratch: math.MaxInt64 - 7}})
+	if err != nil || w.grant != nil {
+		t.Fatalf("%v, %v", w, err)
+	}
+	if _, ok := l.TryAcquire(Request{Owner: "small", Need: Bytes{Scratch: 8}}); ok {
+		t.Error("it would be in the way of the one who waits")
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w.grant == nil {
+		t.Fatal("still not granted")
+	}
+	if err := w.grant.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Stats(); s.Total != 0 || s.PeakTotal != math.MaxInt64 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestPlus(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.Int64().Draw(t, "a"), rapid.Int64().Draw(t, "b")
+		want := new(big.Int).Add(big.NewInt(a), big.NewInt(b))
+		if !want.IsInt64() {
+			if want = big.NewInt(math.MaxInt64); a < 0 {
+				want = big.NewInt(math.MinInt64)
+			}
+		}
+		if got := plus(a, b); got != want.Int64() {
+			t.Fatalf("%d + %d = %d", a, b, got)
+		}
+	})
+}
+
+// What no caller should ask for is an error, and leaves nothing behind.
+func TestAsksForNonsense(t *testing.T) {
+	l, other := New(Options{Budget: 100, Permits: 1}), New(Options{Budget: 100, Permits: 1})
+	gpu := l.Device(DeviceOptions{Name: "gpu", Budget: 100})
+	foreign := other.Device(DeviceOptions{Name: "gpu", Budget: 100})
+	for name, req := range map[string]Request{
+		"less than nothing":             {Need: Bytes{Witness: -1}},
+		"less than nothing on a device": {Devices: []Part{{gpu, Bytes{Scratch: -1}}}},
+		"a device of another ledger":    {Devices: []Part{{foreign, Bytes{Scratch: 1}}}},
+		"no device":                     {Devices: []Part{{nil, Bytes{Scratch: 1}}}},
+		"a device twice":                {Devices: []Part{{gpu, Bytes{Scratch: 1}}, {gpu, Bytes{Scratch: 1}}}},
+		"the host as a device":          {Devices: []Part{{l.Host(), Bytes{Scratch: 1}}}},
+		"a resident of another ledger":  {Residents: []*Resident{other.NewResident("key", Key, 1, nil)}},
+	} {
+		if _, err := l.Acquire(t.Context(), req); !errs.Is(err, errs.Internal) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s := l.Stats(); s.Total != 0 || s.Waiting != 0 || s.Grants != 0 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -171,7 +171,7 @@ func (l *Ledger) chunks(d int, except []*Resident) (list []chunk, loose int64) {
 }
 
 // maxSums bounds the work of hasSum.
-const maxSums = 2048
+const maxSums = 512
 
 // hasSum reports whether some of the sizes, or none, have a sum from least to less than below. It may say yes where the answer is no, when there are too many
 // sums to tell.
@@ -187,12 +187,13 @@ func hasSum(sizes []int64, least, below int64) bool {
 	for i := len(sizes) - 1; i >= 0; i-- {
 		rest[i] = plus(rest[i+1], sizes[i])
 	}
-	sums := []int64{0} // of those before, ascending: less than below, and least can still be reached
+	sums := append(make([]int64, 0, 2*maxSums), 0) // of those before, ascending: less than below, and least can still be reached
+	next := make([]int64, 0, 2*maxSums)
 	for i, n := range sizes {
 		if n >= below {
 			continue
 		}
-		next := make([]int64, 0, 2*len(sums))
+		next = next[:0]
 		add := func(s int64) {
 			if plus(s, rest[i+1]) >= least && (len(next) == 0 || next[len(next)-1] != s) {
 				next = append(next, s)
@@ -216,7 +217,7 @@ func hasSum(sizes []int64, least, below int64) bool {
 		for _, s := range without {
 			add(s)
 		}
-		if sums = next; len(sums) > maxSums {
+		if sums, next = next, sums; len(sums) > maxSums {
 			return true
 		}
 	}

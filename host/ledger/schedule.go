@@ -22,8 +22,8 @@ func (l *Ledger) pump() {
 	l.check()
 }
 
-// window is how many of the line, from its front, are considered: who stands further back waits for its turn.
-const window = 64
+// window is how many of the line, from its front, are considered: who stands further back waits for its turn. It bounds what a change costs.
+const window = 16
 
 // step grants one waiter, or begins to make room for the first; false: nothing is left to be done now. l.mu is held.
 func (l *Ledger) step() bool {
@@ -42,7 +42,7 @@ func (l *Ledger) step() bool {
 // letIn reports whether w can be granted now although those ahead are not. l.mu is held.
 func (l *Ledger) letIn(w *waiter, ahead []*waiter) bool {
 	n, ready := l.lacking(w)
-	return ready && l.fits(n, w.critical()) && (len(ahead) == 0 || l.mayPass(w, ahead))
+	return ready && l.fits(n, w.critical()) && (len(ahead) == 0 || len(ahead) < window && l.mayPass(w, ahead))
 }
 
 // lacking is what must be charged for w now; ready is false when one of its residents is on its way out, or turned out larger than what is charged for

@@ -16,7 +16,7 @@ func (s Size) String() string {
 	if v < 0 {
 		sign, v = "-", -v
 	}
-	for v >= 1024 && i < len(units)-1 {
+	for v >= 1023.5 && i < len(units)-1 { // which would be printed as 1024
 		v /= 1024
 		i++
 	}
