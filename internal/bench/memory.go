@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/weir-zk/weir/internal/procmem"
 )
 
 // watch samples the proportional set size of a process and all below it until it is gone; the function it returns waits for that and gives the
@@ -18,7 +13,7 @@ func watch(pid int) func() int64 {
 	go func() {
 		var peak int64
 		for {
-			sum, ok := pssTree(pid)
+			sum, ok := procmem.Pss(pid)
 			if !ok {
 				done <- peak
 				return
@@ -28,29 +23,4 @@ func watch(pid int) func() int64 {
 		}
 	}()
 	return func() int64 { return <-done }
-}
-
-func pssTree(pid int) (sum int64, ok bool) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return 0, false
-	}
-	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
-		if v, found := strings.CutPrefix(s.Text(), "Pss:"); found {
-			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 10, 64)
-			sum += kib << 10
-		}
-	}
-	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, c := range children {
-		list, _ := os.ReadFile(c)
-		for _, f := range strings.Fields(string(list)) {
-			if id, err := strconv.Atoi(f); err == nil {
-				if below, ok := pssTree(id); ok {
-					sum += below
-				}
-			}
-		}
-	}
-	return sum, true
 }
