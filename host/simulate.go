@@ -11,12 +11,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
 	"github.com/weir-zk/weir/host/eventclock"
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/host/memlimit"
 	"github.com/weir-zk/weir/plugins/model"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
+	"github.com/weir-zk/weir/sdk/groth16"
 	"github.com/weir-zk/weir/sdk/slab"
 )
 
@@ -29,6 +32,14 @@ func NewSimulated(ctx context.Context, cfg Config, virtual bool) (*Engine, error
 func modelDeps(virtual bool) deps {
 	d := realDeps()
 	d.virtual = virtual
+	check := d.newVerifier
+	d.newVerifier = func(vk *groth16.VerifyingKey) (verifier, error) {
+		v, err := check(vk)
+		if err != nil {
+			return nil, err
+		}
+		return &remembering{v: v, known: map[string]error{}}, nil
+	}
 	d.readKey = func(f *os.File) (*keyHeader, error) {
 		h, err := readModelKey(f)
 		if !virtual && errs.Is(err, errs.InvalidFile) { // not the model's
@@ -38,6 +49,41 @@ func modelDeps(virtual bool) deps {
 	}
 	return d
 }
+
+// remembering checks a proof once: the model makes the same few over and over.
+type remembering struct {
+	v verifier
+
+	mu    sync.Mutex
+	known map[string]error // by proof and public inputs
+}
+
+// Verify implements verifier.
+func (r *remembering) Verify(proof *groth16.Proof, public []fr.Element) error {
+	b := proof.Bytes()
+	id := string(b[:])
+	for i := range public {
+		id += string(groth16.ScalarBytes(&public[i]))
+	}
+	r.mu.Lock()
+	err, ok := r.known[id]
+	r.mu.Unlock()
+	if ok {
+		return err
+	}
+	err = r.v.Verify(proof, public)
+	if err == nil || errs.Is(err, errs.InvalidProof) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.known) < rememberedProofs {
+			r.known[id] = err
+		}
+	}
+	return err
+}
+
+// rememberedProofs bounds what is remembered where real provers are among the plugins.
+const rememberedProofs = 64
 
 func readModelKey(f *os.File) (*keyHeader, error) {
 	st, err := f.Stat()

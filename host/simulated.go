@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -188,29 +189,23 @@ func (o *observer) done(id string, asked, ended time.Duration, r *Result, err er
 	o.ends, o.latencies, o.results = append(o.ends, ended), append(o.latencies, ended-asked), append(o.results, r)
 }
 
-// verified says whether all proofs of r hold. The model makes the same few proofs over and over: each is checked once.
-func verified(r *Result, known map[string]bool) (bool, error) {
-	v, err := groth16.NewVerifier(r.VK)
-	if err != nil {
-		return false, err
+// verified says whether all proofs of r hold; by finds the verifier of a key.
+func verified(r *Result, by map[string]*remembering) (bool, error) {
+	id := fmt.Sprintf("%v", *r.VK)
+	v := by[id]
+	if v == nil {
+		real, err := groth16.NewVerifier(r.VK)
+		if err != nil {
+			return false, err
+		}
+		v = &remembering{v: real, known: map[string]error{}}
+		by[id] = v
 	}
 	for i := range r.Proofs {
-		proof := r.Proofs[i].Bytes()
-		id := string(proof[:])
-		for k := range r.Public[i] {
-			id += string(groth16.ScalarBytes(&r.Public[i][k]))
-		}
-		holds, ok := known[id]
-		if !ok {
-			err := v.Verify(&r.Proofs[i], r.Public[i])
-			if err != nil && !errs.Is(err, errs.InvalidProof) {
-				return false, err
-			}
-			holds = err == nil
-			known[id] = holds
-		}
-		if !holds {
+		if err := v.Verify(&r.Proofs[i], r.Public[i]); errs.Is(err, errs.InvalidProof) {
 			return false, nil
+		} else if err != nil {
+			return false, err
 		}
 	}
 	return true, nil
@@ -243,9 +238,9 @@ func (o *observer) result(profile *model.Profile, budget int64, elapsed time.Dur
 
 	stages := map[string][]time.Duration{}
 	var onLanes, onDevice time.Duration
-	known := map[string]bool{}
+	by := map[string]*remembering{}
 	for _, r := range o.results {
-		good, err := verified(r, known)
+		good, err := verified(r, by)
 		if err != nil {
 			return nil, err
 		}
@@ -271,8 +266,8 @@ func (o *observer) result(profile *model.Profile, budget int64, elapsed time.Dur
 		out.Stages[name] = quantiles(list)
 	}
 	if elapsed > 0 {
-		out.LaneUtilisation = onLanes.Seconds() / elapsed.Seconds() / float64(profile.Machine.Lanes)
-		out.DeviceUtilisation = onDevice.Seconds() / elapsed.Seconds()
+		out.LaneUtilisation = onLanes.Seconds() / elapsed.Seconds() / float64(profile.Machine.AllLanes())
+		out.DeviceUtilisation = onDevice.Seconds() / elapsed.Seconds() / float64(max(profile.Machine.Devices, 1))
 	}
 	return out, nil
 }

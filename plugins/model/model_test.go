@@ -88,7 +88,7 @@ func TestCrowdEndsTogether(t *testing.T) {
 // The device serves in the order of arrival, and who gives up is passed over.
 func TestTurnstile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s turnstile
+		s := turnstile{free: 1}
 		var order []int
 		var wg sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
@@ -112,8 +112,8 @@ func TestTurnstile(t *testing.T) {
 		}
 		cancel()
 		wg.Wait()
-		if !slices.Equal(order, []int{0, 1, 3, 4}) || s.busy || len(s.line) != 0 {
-			t.Errorf("%v, busy: %t, %d in line", order, s.busy, len(s.line))
+		if !slices.Equal(order, []int{0, 1, 3, 4}) || s.free != 1 || len(s.line) != 0 {
+			t.Errorf("%v, free: %d, %d in line", order, s.free, len(s.line))
 		}
 	})
 }
@@ -421,8 +421,8 @@ func TestRefused(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := w.prover.Prove(ctx, &contract.ProveRequest{KeyID: "k"}, func(contract.ProveEvent) {}); !errs.Is(err, errs.Deadline) || w.prover.device.busy {
-			t.Errorf("given up in the kernels: %v, device busy: %t", err, w.prover.device.busy)
+		if _, err := w.prover.Prove(ctx, &contract.ProveRequest{KeyID: "k"}, func(contract.ProveEvent) {}); !errs.Is(err, errs.Deadline) || w.prover.device.free != 1 {
+			t.Errorf("given up in the kernels: %v, devices free: %d", err, w.prover.device.free)
 		}
 		if _, err := w.synth.Synthesize(ctx, &contract.SynthesizeRequest{Session: s.ID}); !errs.Is(err, errs.Deadline) || len(w.synth.crowd.list) != 0 {
 			t.Errorf("given up in synthesis: %v", err)

@@ -34,8 +34,10 @@ type Machine struct {
 	Cores        int    `toml:"cores"`         // threads of the processor
 	Memory       Bytes  `toml:"memory"`        // of the host
 	Base         Bytes  `toml:"base"`          // what the processes take beside keys and partitions, from their start to their end
-	Lanes        int    `toml:"lanes"`         // proofs that the backend takes at once
-	Exclusive    bool   `toml:"exclusive"`     // the device runs the kernels of one proof at a time, whatever the number of lanes
+	Devices      int    `toml:"devices"`       // how many of it; 0: 1
+	Link         Bytes  `toml:"link"`          // what goes to one of them in a second; 0: not known, and no bound
+	Lanes        int    `toml:"lanes"`         // proofs that a device takes at once
+	Exclusive    bool   `toml:"exclusive"`     // a device runs the kernels of one proof at a time, whatever the number of lanes
 }
 
 // Circuit is the shape of a circuit for the account, and what one partition of it takes.
@@ -54,15 +56,18 @@ type Circuit struct {
 	ProverScratch    Bytes `toml:"prover_scratch"`    // the prover's, on the host
 	Key              Bytes `toml:"key"`               // of a loaded key, on the host
 	DeviceKey        Bytes `toml:"device_key"`        // on the device
+	DeviceScratch    Bytes `toml:"device_scratch"`    // what all lanes of a device take of it beside the key
 
-	Synthesis []Load   `toml:"synthesis"` // how long a synthesis takes that never runs alone; between two entries in proportion, beyond the last as there
-	KeyLoad   Duration `toml:"key_load"`  // always as long
-	Prepare   Duration `toml:"prepare"`   // on a lane, before the kernels: lanes do this side by side
-	Kernels   Duration `toml:"kernels"`   // on the device
-	Consumed  Duration `toml:"consumed"`  // of these, until a, b, c are not needed any more; at most Kernels
-	Tail      Duration `toml:"tail"`      // on the lane, after the kernels
-	Finish    Duration `toml:"finish"`    // after that, when the lane is free
-	Jitter    float64  `toml:"jitter"`    // the times of a synthesis or a proof are multiplied by a factor from 1-jitter to 1+jitter
+	Synthesis []Load   `toml:"synthesis"`         // how long a synthesis takes that never runs alone; between two entries in proportion, beyond the last as there
+	Threads   int      `toml:"synthesis_threads"` // that a synthesis keeps busy, for machines with another number of cores: see Profile.On. 0: 1
+	KeyLoad   Duration `toml:"key_load"`          // always as long
+	Prepare   Duration `toml:"prepare"`           // on a lane, before the kernels: lanes do this side by side
+	Kernels   Duration `toml:"kernels"`           // on the device
+	Consumed  Duration `toml:"consumed"`          // of these, until a, b, c are not needed any more; at most Kernels
+	Upload    Bytes    `toml:"upload"`            // what goes to the device meanwhile: where its link is slow the kernels wait for it
+	Tail      Duration `toml:"tail"`              // on the lane, after the kernels
+	Finish    Duration `toml:"finish"`            // after that, when the lane is free
+	Jitter    float64  `toml:"jitter"`            // the times of a synthesis or a proof are multiplied by a factor from 1-jitter to 1+jitter
 
 	Failures Failures `toml:"failures"`
 }
@@ -198,6 +203,8 @@ func (p *Profile) Validate() error {
 	switch {
 	case m.Lanes < 1 || m.Lanes > 64:
 		return bad("machine.lanes", "1 to 64", m.Lanes)
+	case m.Devices < 0 || m.Devices > 1024:
+		return bad("machine.devices", "0 to 1024", m.Devices)
 	case m.Cores < 1 || m.Cores > 1<<16:
 		return bad("machine.cores", "1 to 65536", m.Cores)
 	case m.Memory < 1<<20 || m.Base >= m.Memory:
@@ -240,6 +247,8 @@ func (c *Circuit) Validate() error {
 		return bad("synthesis", "at least one time", "none")
 	case c.Consumed > c.Kernels:
 		return bad("consumed", "at most the kernels' "+time.Duration(c.Kernels).String(), time.Duration(c.Consumed))
+	case c.Threads < 0 || c.Threads > 1<<16:
+		return bad("synthesis_threads", "0 to 65536", c.Threads)
 	case c.Jitter < 0 || c.Jitter >= 1:
 		return bad("jitter", "0 to below 1", c.Jitter)
 	}
@@ -304,6 +313,18 @@ func (c *Circuit) SynthesisAt(k int) time.Duration {
 	return time.Duration(list[len(list)-1].Time)
 }
 
+// OnDevice is how long the kernels of one proof have a device of m: until all that they need has come to it, at least.
+func (c *Circuit) OnDevice(m *Machine) time.Duration {
+	d := time.Duration(c.Kernels)
+	if m.Link > 0 {
+		d = max(d, time.Duration(float64(c.Upload)/float64(m.Link)*float64(time.Second)))
+	}
+	return d
+}
+
+// AllLanes is how many proofs all devices take at once.
+func (m *Machine) AllLanes() int { return m.Lanes * max(m.Devices, 1) }
+
 // Shrink returns the profile with every size divided by 2^by: the same story in little memory. Times stay.
 func (p *Profile) Shrink(by int) *Profile {
 	q := *p
@@ -317,7 +338,7 @@ func (p *Profile) Shrink(by int) *Profile {
 		}
 		c.Wires = max(c.Wires, tinyPublic+2) // the shape stays one that a circuit can have
 		c.Constraints = min(c.Constraints, 1<<c.LogDomain-tinyPublic-1)
-		for _, b := range []*Bytes{&c.Witness, &c.SynthesisScratch, &c.ProverScratch, &c.Key, &c.DeviceKey} {
+		for _, b := range []*Bytes{&c.Witness, &c.SynthesisScratch, &c.ProverScratch, &c.Key, &c.DeviceKey, &c.DeviceScratch} {
 			*b >>= by
 		}
 		c.Witness = max(c.Witness, 64)

@@ -29,13 +29,13 @@ var _ contract.Prover = (*Prover)(nil)
 
 // NewProver makes a prover that reads files and buffers through r.
 func NewProver(r slab.Resolver, opts Options) *Prover {
-	return &Prover{model: newModel(r, opts), keys: map[string]*Circuit{}}
+	return &Prover{model: newModel(r, opts), device: turnstile{free: max(opts.Profile.Machine.Devices, 1)}, keys: map[string]*Circuit{}}
 }
 
 // Describe implements contract.Prover.
 func (p *Prover) Describe(context.Context) (*contract.ProverInfo, error) {
 	m := &p.opts.Profile.Machine
-	return &contract.ProverInfo{Identity: contract.Identity{Name: ProverName, Version: p.opts.Version}, Device: "model of " + m.Device, DeviceID: "model-" + p.opts.Profile.Name, Lanes: m.Lanes,
+	return &contract.ProverInfo{Identity: contract.Identity{Name: ProverName, Version: p.opts.Version}, Device: "model of " + m.Device, DeviceID: "model-" + p.opts.Profile.Name, Lanes: m.AllLanes(),
 		DeviceMemory: int64(m.DeviceMemory), Abilities: []string{contract.AbilityCompact}}, nil
 }
 
@@ -145,7 +145,7 @@ func (p *Prover) kernels(ctx context.Context, req *contract.ProveRequest, c *Cir
 		}
 	}
 	event(contract.EvaluationsConsumed)
-	if err := p.sleep(ctx, times(c.Kernels-c.Consumed, factor)); err != nil {
+	if err := p.sleep(ctx, times(Duration(c.OnDevice(&p.opts.Profile.Machine))-c.Consumed, factor)); err != nil {
 		return err
 	}
 	step("kernels")

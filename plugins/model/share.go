@@ -115,17 +115,17 @@ func (c *crowd) remove(w *work) {
 	}
 }
 
-// turnstile lets one through at a time, first come first served.
+// turnstile lets so many in at a time as are free at first, first come first served.
 type turnstile struct {
 	mu   sync.Mutex
-	busy bool
+	free int
 	line []chan struct{}
 }
 
 func (t *turnstile) enter(ctx context.Context) error {
 	t.mu.Lock()
-	if !t.busy {
-		t.busy = true
+	if t.free > 0 {
+		t.free--
 		t.mu.Unlock()
 		return nil
 	}
@@ -154,7 +154,7 @@ func (t *turnstile) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.line) == 0 {
-		t.busy = false
+		t.free++
 		return
 	}
 	close(t.line[0])
