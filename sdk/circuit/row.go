@@ -205,8 +205,11 @@ func (l *LC) AddScaled(o *LC, x *fr.Element) {
 	l.terms = out
 }
 
-// Clone is a copy that shares nothing.
-func (l *LC) Clone() LC { return LC{slices.Clone(l.terms)} }
-
-// Len is the number of terms, zero coefficients included.
-func (l *LC) Len() int { return len(l.terms) }
+// All yields the terms by variable, zero coefficients included.
+func (l *LC) All(yield func(v Var, x *fr.Element) bool) {
+	for i := range l.terms {
+		if !yield(l.terms[i].v, &l.terms[i].x) {
+			return
+		}
+	}
+}

@@ -34,7 +34,9 @@ func TestShapes(t *testing.T) {
 			if err != nil || n != sum.Counts {
 				t.Errorf("measured %+v, %v; recorded %+v", n, err, sum.Counts)
 			}
-			compareMarks(t, c, want.Marks)
+			if !large(&want) {
+				compareMarks(t, c, want.Marks)
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package gadgets
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -25,7 +26,7 @@ func UpdateHash(b *circuit.Builder, x, y circuit.Num) circuit.Num {
 // Poseidon is the hash of h.Arity numbers. Each row makes one variable.
 func Poseidon(b *circuit.Builder, h *poseidon.Hasher, preimage []circuit.Num) circuit.Num {
 	if b.Recording() {
-		return (&permutation{b: b, h: h}).record(preimage)
+		return templateOf(h).state(b, preimage)
 	}
 	var in [11]fr.Element
 	for i := range preimage {
@@ -41,11 +42,68 @@ func Poseidon(b *circuit.Builder, h *poseidon.Hasher, preimage []circuit.Num) ci
 	return circuit.Num{Var: v, Value: trace[len(trace)-1]}
 }
 
-// permutation records the rows.
+// template is the rows of a hash: the same each time, but for the names of variables. The combinations of the partial rounds grow long, so they are worked out once.
+type template struct {
+	rows   []templateRow
+	result circuit.Var
+}
+
+// templateRow is a row between preimage element i, as input i+1, and the hash's own variables, as auxiliary ones.
+type templateRow struct {
+	name    string
+	a, b, c circuit.LC
+}
+
+var templates sync.Map // *poseidon.Hasher to func() *template
+
+func templateOf(h *poseidon.Hasher) *template {
+	f, ok := templates.Load(h)
+	if !ok {
+		f, _ = templates.LoadOrStore(h, sync.OnceValue(func() *template {
+			p := permutation{h: h}
+			p.run()
+			return &p.template
+		}))
+	}
+	return f.(func() *template)()
+}
+
+// state states the rows.
+func (t *template) state(b *circuit.Builder, preimage []circuit.Num) circuit.Num {
+	first := circuit.Aux(b.Counts().Aux)
+	here := func(v circuit.Var) circuit.Var {
+		switch {
+		case v == circuit.One:
+			return v
+		case v.IsInput():
+			return preimage[v.Index()-1].Var
+		}
+		return first + circuit.Var(v.Index())
+	}
+	for i := range t.rows {
+		row := &t.rows[i]
+		b.Alloc(&fr.Element{})
+		b.Enforce(row.name, func(r *circuit.Row) {
+			for v, x := range row.a.All {
+				r.A.AddScaled(here(v), x)
+			}
+			for v, x := range row.b.All {
+				r.B.AddScaled(here(v), x)
+			}
+			for v, x := range row.c.All {
+				r.C.AddScaled(here(v), x)
+			}
+		})
+	}
+	return circuit.Num{Var: here(t.result)}
+}
+
+// permutation works out a template.
 type permutation struct {
-	b     *circuit.Builder
+	template
 	h     *poseidon.Hasher
 	state []element
+	round string
 }
 
 // element of the state: a variable, or a combination that has none yet.
@@ -59,30 +117,32 @@ func (e *element) combination() circuit.LC {
 	if !e.allocated {
 		return e.lc
 	}
-	var lc circuit.LC
-	one := fr.One()
-	lc.AddVar(e.v, &one)
-	return lc
+	return one(e.v)
 }
 
-func (p *permutation) record(preimage []circuit.Num) circuit.Num {
-	b, h := p.b, p.h
+func one(v circuit.Var) (l circuit.LC) {
+	x := fr.One()
+	l.AddVar(v, &x)
+	return l
+}
+
+func (p *permutation) run() {
+	h := p.h
 	t := h.Width
 	p.state = make([]element, t)
 	first := h.First()
 	p.state[0].lc.AddVar(circuit.One, &first)
 	keys := h.Keys[t:]
-	b.Enter("first round")
-	for i, n := range preimage {
-		p.state[i+1] = element{allocated: true, v: n.Var}
-		p.sbox(i+1, &h.Keys[i+1], &keys[i+1])
+	p.round = "first round"
+	for i := 1; i < t; i++ {
+		p.state[i] = element{allocated: true, v: circuit.Input(i)}
+		p.sbox(i, &h.Keys[i], &keys[i])
 	}
 	keys = keys[t:]
 	p.mix(h.MDS)
-	b.Leave()
 	const half = 4
 	for round := 1; round < half; round++ {
-		b.EnterIndex("initial full round ", round)
+		p.round = fmt.Sprint("initial full round ", round)
 		for i := range t {
 			p.sbox(i, nil, &keys[i])
 		}
@@ -92,17 +152,15 @@ func (p *permutation) record(preimage []circuit.Num) circuit.Num {
 		} else {
 			p.mix(h.MDS)
 		}
-		b.Leave()
 	}
 	for i := range h.Sparse {
-		b.EnterIndex("partial round ", i)
+		p.round = fmt.Sprint("partial round ", i)
 		p.sbox(0, nil, &keys[i])
 		p.mixSparse(&h.Sparse[i])
-		b.Leave()
 	}
 	keys = keys[len(h.Sparse):]
 	for round := range half {
-		b.EnterIndex("final full round ", round)
+		p.round = fmt.Sprint("final full round ", round)
 		for i := range t {
 			var key *fr.Element
 			if round < half-1 {
@@ -114,61 +172,40 @@ func (p *permutation) record(preimage []circuit.Num) circuit.Num {
 			keys = keys[t:]
 		}
 		p.mix(h.MDS)
-		b.Leave()
 	}
-	return circuit.Num{Var: p.allocate(1)}
+	p.result = p.allocate(1)
+}
+
+// row adds a row and gives the variable that it makes, less the constant after.
+func (p *permutation) row(name string, a, b circuit.LC, after *fr.Element) circuit.Var {
+	v := circuit.Aux(len(p.rows))
+	c := one(v)
+	if after != nil {
+		var neg fr.Element
+		c.AddVar(circuit.One, neg.Neg(after))
+	}
+	p.rows = append(p.rows, templateRow{p.round + "/" + name, a, b, c})
+	return v
 }
 
 // allocate gives element i a variable if it has none: lc 1 = v.
 func (p *permutation) allocate(i int) circuit.Var {
 	e := &p.state[i]
-	if e.allocated {
-		return e.v
+	if !e.allocated {
+		*e = element{allocated: true, v: p.row("num", e.lc, one(circuit.One), nil)}
 	}
-	v := p.b.Alloc(&fr.Element{})
-	p.b.Enforce("num", func(r *circuit.Row) {
-		r.A.AddLC(&e.lc)
-		r.B.Add(circuit.One)
-		r.C.Add(v)
-	})
-	*e = element{allocated: true, v: v}
-	return v
+	return e.v
 }
 
 // sbox replaces element i by (element + before)^5 + after, in three rows; nil keys are zero.
 func (p *permutation) sbox(i int, before, after *fr.Element) {
-	b := p.b
-	l := p.allocate(i)
-	l2 := b.Alloc(&fr.Element{})
-	b.Enforce("l2", func(r *circuit.Row) {
-		for _, c := range []*circuit.Combination{&r.A, &r.B} {
-			c.Add(l)
-			if before != nil {
-				c.AddScaled(circuit.One, before)
-			}
-		}
-		r.C.Add(l2)
-	})
-	l4 := b.Alloc(&fr.Element{})
-	b.Enforce("l4", func(r *circuit.Row) {
-		r.A.Add(l2)
-		r.B.Add(l2)
-		r.C.Add(l4)
-	})
-	l5 := b.Alloc(&fr.Element{})
-	b.Enforce("l5", func(r *circuit.Row) {
-		r.A.Add(l)
-		if before != nil {
-			r.A.AddScaled(circuit.One, before)
-		}
-		r.B.Add(l4)
-		r.C.Add(l5)
-		if after != nil {
-			var neg fr.Element
-			r.C.AddScaled(circuit.One, neg.Neg(after))
-		}
-	})
-	p.state[i] = element{allocated: true, v: l5}
+	l := one(p.allocate(i))
+	if before != nil {
+		l.AddVar(circuit.One, before)
+	}
+	l2 := one(p.row("l2", l, l, nil))
+	l4 := one(p.row("l4", l2, l2, nil))
+	p.state[i] = element{allocated: true, v: p.row("l5", l, l4, after)}
 }
 
 // mix is the state times m.
