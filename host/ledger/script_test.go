@@ -260,7 +260,9 @@ func (s *script) acquire(id string, req Request) {
 
 // crash is what the host does when a backend dies under a partition.
 func (s *script) crash(id string, lost *Resident) {
+	s.mu.Lock()
 	g := s.grants[id]
+	s.mu.Unlock()
 	if lost != nil {
 		lost.SetUnloaded()
 	}
@@ -281,8 +283,10 @@ func (s *script) crash(id string, lost *Resident) {
 		s.fail(g.Absorb(o))
 		return
 	}
-	s.fail(g.Close())
+	s.mu.Lock()
 	delete(s.grants, id)
+	s.mu.Unlock()
+	s.fail(g.Close())
 	s.acquire(id, req)
 }
 
