@@ -256,7 +256,7 @@ func (p *planner) under(budget int64, permits, lanes int) (*planned, error) {
 		return nil, errs.New(errs.Internal, "plan", "the simulation of %d permits and %d lanes failed: %s", permits, lanes, r.FirstError)
 	}
 	out := &planned{PlanPoint{Permits: permits, DeviceLanes: lanes, SPerProof: float64(n) * slope(ends[atOnce*n:(atOnce+watched)*n]), EstPeak: r.EstPeak}, r.PurposesPeak}
-	maps.DeleteFunc(out.purposes, func(_ string, n int64) bool { return n < 1<<20 })
+	maps.DeleteFunc(out.purposes, func(_ string, n int64) bool { return n < r.EstPeak/1000 }) // of no account
 	if budget == p.budget {
 		p.known[id] = out
 	}
