@@ -5,6 +5,7 @@ go 1.26.8
 require github.com/weir-zk/weir v0.0.0
 
 require (
+	github.com/BurntSushi/toml v1.6.0 // indirect
 	github.com/bits-and-blooms/bitset v1.25.0 // indirect
 	github.com/consensys/gnark-crypto v0.22.0 // indirect
 	github.com/fatih/color v1.13.0 // indirect
