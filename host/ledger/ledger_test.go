@@ -107,7 +107,8 @@ func TestNoBudget(t *testing.T) {
 	if err := w.grant.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s := l.Stats(); s.Total != 0 || s.PeakTotal != math.MaxInt64 {
+	l.opts.Idle = func() int64 { return 7 }
+	if s := l.Stats(); s.Total != 0 || s.PeakTotal != math.MaxInt64 || s.Idle != 7 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -467,4 +468,73 @@ func TestSchedules(t *testing.T) {
 	if passed == 0 {
 		t.Error("nobody passed")
 	}
+}
+
+// A hundred at once, and room for two: the urgent ones first, the older ones first, never more than two, and what can never fit is refused at once.
+func TestAHundredAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := Options{Budget: 100, Permits: 2, AgeAfter: -1}
+		l, j := New(opts), newJudge(opts)
+		stop := l.Watch(j.tell)
+		var order []string
+		stopOrder := l.Watch(func(c Change) {
+			if c.Event == Granted {
+				order = append(order, c.Owner)
+			}
+			if c.Accounts[0].Total > 100 || c.PermitsUsed > 2 {
+				t.Error(c.String())
+			}
+		})
+		ask := func(req Request) (*Grant, error) {
+			j.ask(&req)
+			return l.Acquire(t.Context(), req)
+		}
+		first, err := ask(Request{Owner: "first", Need: Bytes{Evaluations: 100}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"first"}
+		for _, priority := range []Priority{Critical, High, Normal, Low} {
+			for i := range 25 {
+				want = append(want, fmt.Sprintf("%v %02d", priority, i))
+			}
+		}
+		var all sync.WaitGroup
+		for i := range 100 {
+			n := i * 37 % 100 // in any order
+			req := Request{Owner: want[1+n], Priority: Critical - Priority(n/25), Order: uint64(n % 25), Permit: true, Need: Bytes{Evaluations: 40, Witness: 10}}
+			all.Go(func() {
+				g, err := ask(req)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Millisecond)
+				if err := g.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if _, err := ask(Request{Owner: "too large", Priority: Critical, Need: Bytes{Evaluations: 101}}); !errs.Is(err, errs.Exhausted) || !strings.Contains(err.Error(), "101 bytes: evaluations 101B") {
+			t.Errorf("too large: %v", err)
+		}
+		if s := l.Stats(); s.Waiting != 100 || s.PeakWaiting != 100 {
+			t.Errorf("%d wait, %d did", s.Waiting, s.PeakWaiting)
+		}
+		if err := first.Close(); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+		synctest.Wait()
+		j.end(l)
+		stop()
+		stopOrder()
+		if !slices.Equal(order, want) {
+			t.Errorf("granted in the order %v", order)
+		}
+		if len(j.faults) > 0 {
+			t.Error(j.faults)
+		}
+	})
 }
