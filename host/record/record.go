@@ -15,7 +15,7 @@ import (
 
 // Options of a Recorder.
 type Options struct {
-	// Points is how many moments of each curve are kept, Blocks how many of each lane. Default, 0, is 2048: more than a picture has columns.
+	// Points is how many moments of each curve are kept, Blocks how many of each lane. Default, 0, is 1024: about what a picture has columns.
 	Points, Blocks int
 	// Spans is how many steps of partitions are kept for a trace: the last ones. 0: none.
 	Spans int
@@ -107,10 +107,10 @@ type laneID struct {
 // New makes an empty recorder. The recording begins with the first event, or anew with Begin.
 func New(opts Options) *Recorder {
 	if opts.Points <= 0 {
-		opts.Points = 2048
+		opts.Points = 1024
 	}
 	if opts.Blocks <= 0 {
-		opts.Blocks = 2048
+		opts.Blocks = 1024
 	}
 	r := &Recorder{opts: opts}
 	r.reset()
