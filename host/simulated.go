@@ -22,6 +22,7 @@ type Simulated struct {
 	Canceled   int     `json:"canceled"`   // jobs that their callers gave up
 	Failed     int     `json:"failed"`     // other jobs that have no proofs
 	FirstError string  `json:"first_error,omitempty"`
+	Err        error   `json:"-"` // the same
 	Attempts   int     `json:"attempts"` // at partitions of jobs that were done
 	Elapsed    float64 `json:"elapsed_s"`
 
@@ -43,6 +44,7 @@ type Simulated struct {
 	PendingPeak     int `json:"pending_peak"`
 	QueuePeak       int `json:"queue_peak"` // partitions in line for a lane, those included that find no room in the queue
 	PermitsPeak     int `json:"permits_peak"`
+	Permits         int `json:"permits"` // that there were
 
 	Budget       int64            `json:"budget_bytes"`
 	EstPeak      int64            `json:"est_peak_bytes"`     // of all that is charged: buffers, keys, working memory, the machine's base
@@ -217,11 +219,11 @@ func (o *observer) result(profile *model.Profile, budget int64, elapsed time.Dur
 	defer o.mu.Unlock()
 	p, base := r.Peak, int64(profile.Machine.Base)
 	out := &Simulated{Profile: profile.Name, Proofs: len(o.results), Canceled: o.canceled, Failed: o.failed, Elapsed: elapsed.Seconds(), Latency: quantiles(o.latencies), Stages: map[string]Quantiles{},
-		SynthPeak: p.Synth, ProversPeak: p.Provers, ProversDonePeak: o.complete, AuxPeak: p.Aux, ShellsPeak: p.Shells, PendingPeak: p.Pending, QueuePeak: o.queue, PermitsPeak: r.PeakPermits,
+		SynthPeak: p.Synth, ProversPeak: p.Provers, ProversDonePeak: o.complete, AuxPeak: p.Aux, ShellsPeak: p.Shells, PendingPeak: p.Pending, QueuePeak: o.queue, PermitsPeak: r.PeakPermits, Permits: r.Permits,
 		Budget: budget, EstPeak: base + r.PeakReserved, BuffersPeak: p.Est, RSSPeak: base + o.resident, PurposesPeak: map[string]int64{"base": base},
 		CountersAtEnd: Counters{Gauges: r.Now, Permits: r.PermitsUsed, Waiting: r.Waiting, Reserved: r.Reserved - r.Purposes[ledger.Key], ResidentKeys: r.ResidentKeys}}
 	if o.first != nil {
-		out.FirstError = o.first.Error()
+		out.Err, out.FirstError = o.first, o.first.Error()
 	}
 	for i, n := range r.PeakPurposes {
 		if n > 0 {
