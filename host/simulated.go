@@ -22,7 +22,7 @@ type Simulated struct {
 	Canceled   int     `json:"canceled"`   // jobs that their callers gave up
 	Failed     int     `json:"failed"`     // other jobs that have no proofs
 	FirstError string  `json:"first_error,omitempty"`
-	Err        error   `json:"-"` // the same
+	Err        error   `json:"-"`        // the same
 	Attempts   int     `json:"attempts"` // at partitions of jobs that were done
 	Elapsed    float64 `json:"elapsed_s"`
 
