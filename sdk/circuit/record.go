@@ -9,12 +9,18 @@ import (
 	"github.com/weir-zk/weir/sdk/groth16"
 )
 
-// Rows is a piece of a constraint system: consecutive rows, each three combinations, sorted by variable and without zeros.
+// Rows is a piece of a constraint system: consecutive rows, each three combinations, sorted by variable and without zeros. A piece may be empty: at least one ends
+// each part of a Repeat, and each stretch between two.
 type Rows struct {
 	First  int          // number of the first row
 	Terms  []Term       // of all rows, one after the other: A, B, C
 	Ends   []uint32     // [3 rows] where each combination ends in Terms
 	Coeffs []fr.Element // the dictionary so far: a later piece has the same and more
+
+	// Segment numbers the outermost Repeats and the stretches between them. Times is the number of equal parts, 1 for a stretch, and Part the one that the rows are of.
+	// From is the counts at the beginning of the segment, To those after the rows.
+	Segment, Part, Times int
+	From, To             Counts
 }
 
 // Len is the number of rows.
@@ -91,9 +97,7 @@ func record(ctx context.Context, c Circuit, rec *recorder, sinks []Sink) (*Shape
 		if err := b.run(c); err != nil {
 			return err
 		}
-		if rec.piece.Len() > 0 {
-			b.send()
-		}
+		b.send()
 		return b.err
 	}()
 	if cause := context.Cause(ctx); cause != nil {
@@ -124,6 +128,20 @@ type recorder struct {
 	boolean    groth16.Bitmap
 	check      *checker // nil: rows are not looked at
 	marks      *marks   // nil: parts are not listed
+
+	segment, part, times int // of the rows being stated; times 0: between Repeats
+	from                 Counts
+}
+
+// boundary ends a piece and begins another segment (times not 0, part 0), its next part, or the stretch after it (times 0).
+func (b *Builder) boundary(part, times int) {
+	b.send()
+	r := b.rec
+	if part == 0 {
+		r.segment++
+		r.from = b.n
+	}
+	r.part, r.times = part, times
 }
 
 // mark notes n boolean variables from first on, and makes room for them.
@@ -172,8 +190,9 @@ func (b *Builder) send() {
 		b.fail(err)
 		return
 	}
-	r.piece.First = b.n.Rows - r.piece.Len()
-	r.piece.Coeffs = r.dict.elems
-	r.full <- r.piece
+	p := r.piece
+	p.First, p.Coeffs = b.n.Rows-p.Len(), r.dict.elems
+	p.Segment, p.Part, p.Times, p.From, p.To = r.segment, r.part, max(1, r.times), r.from, b.n
+	r.full <- p
 	r.piece = <-r.free
 }

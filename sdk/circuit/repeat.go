@@ -14,6 +14,10 @@ func (b *Builder) Repeat(name string, n int, part func(b *Builder, i int) error)
 	if n <= 0 {
 		return b.err
 	}
+	outermost := b.rec != nil && b.rec.times == 0
+	if outermost {
+		b.boundary(0, n)
+	}
 	before := b.n
 	one := func(i int) error {
 		b.EnterIndex(name, i)
@@ -29,12 +33,18 @@ func (b *Builder) Repeat(name string, n int, part func(b *Builder, i int) error)
 	each := b.n.minus(before)
 	if b.rec != nil {
 		for i := 1; i < n; i++ {
+			if outermost {
+				b.boundary(i, n)
+			}
 			if err := one(i); err != nil {
 				return err
 			}
 			if got := b.n.minus(before); got != (Counts{}).plus(each, i+1) {
 				return b.unequal(name, i)
 			}
+		}
+		if outermost {
+			b.boundary(0, 0)
 		}
 		return nil
 	}
