@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"context"
 	"math"
 	"math/big"
+	"runtime"
 	"sort"
 	"strings"
 	"testing"
@@ -49,6 +51,100 @@ func TestExactlyOnce(t *testing.T) {
 	}
 	if err := get().Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A grant takes over another: amounts, permit, keys, and memory of devices it had none of.
+func TestAbsorb(t *testing.T) {
+	l := New(Options{Budget: 100, Permits: 2})
+	gpu := l.Device(DeviceOptions{Name: "gpu", Budget: 50})
+	key := l.NewResident("key", Key, 7, nil)
+	get := func(req Request) *Grant {
+		t.Helper()
+		g, ok := l.TryAcquire(req)
+		if !ok {
+			t.Fatalf("%s is not granted", req.Owner)
+		}
+		return g
+	}
+	g := get(Request{Owner: "g", Need: Bytes{Witness: 10}})
+	o := get(Request{Owner: "o", Permit: true, Need: Bytes{Witness: 1, Evaluations: 20}, Devices: []Part{{gpu, Bytes{Scratch: 30}}}, Residents: []*Resident{key}})
+	if err := g.Absorb(o); err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Stats(); s.Reserved != (Bytes{Witness: 11, Evaluations: 20, Key: 7}) || s.Devices[0].Total != 30 || s.PermitsUsed != 1 || s.Grants != 1 {
+		t.Errorf("%+v", s)
+	}
+	if !invariants { // where these panic
+		for name, o := range map[string]*Grant{
+			"itself": g, "what is gone": o, "a second permit": get(Request{Owner: "p", Permit: true}), "another priority": get(Request{Owner: "c", Priority: Critical}),
+		} {
+			if err := g.Absorb(o); !errs.Is(err, errs.Internal) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if !o.closed && o != g {
+				if err := o.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	if err := g.Move(Scratch, Scratch); err != nil {
+		t.Error(err)
+	}
+	if err := g.ReleaseAll(Scratch); err != nil {
+		t.Error(err)
+	}
+	if s := l.Stats(); s.Devices[0].Total != 0 || s.Total != 38 {
+		t.Errorf("%+v", s)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	gone := make(chan struct{}, 2)
+	key.Retire(func() { gone <- struct{}{} })
+	key.Retire(func() { t.Error("retired twice") })
+	<-gone
+	if s := l.Stats(); s.Total != 0 || s.PermitsUsed != 0 || s.Grants != 0 || s.Residents != 0 {
+		t.Errorf("at the end: %+v", s)
+	}
+}
+
+// Canceled while it is granted: either it holds all, or nothing is held.
+func TestCanceledWhileGranted(t *testing.T) {
+	l := New(Options{Budget: 10, Permits: 1})
+	granted := 0
+	for range 2000 {
+		g, ok := l.TryAcquire(Request{Owner: "first", Permit: true, Need: Bytes{Witness: 10}})
+		if !ok {
+			t.Fatal("not everything was given back")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan *Grant)
+		go func() {
+			g, err := l.Acquire(ctx, Request{Owner: "second", Permit: true, Need: Bytes{Witness: 10}})
+			if (err == nil) != (g != nil) || err != nil && !errs.Is(err, errs.Canceled) {
+				t.Errorf("%v, %v", g, err)
+			}
+			got <- g
+		}()
+		for l.Stats().Waiting == 0 {
+			runtime.Gosched()
+		}
+		cancel()
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		if g := <-got; g != nil {
+			granted++
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Logf("%d of 2000 were granted", granted)
+	if _, ok := l.TryAcquire(Request{Owner: "too large", Need: Bytes{Witness: 11}}); ok {
+		t.Error("granted what does not fit")
 	}
 }
 

@@ -92,6 +92,9 @@ func (s *script) told(c Change) {
 }
 
 func (s *script) end() {
+	if s.l == nil {
+		return
+	}
 	for _, c := range s.cancels {
 		c()
 	}
@@ -146,6 +149,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "new":
+		s.end()
 		*s = script{idle: num("idle", 0), grants: map[string]*Grant{}, requests: map[string]Request{}, cancels: map[string]context.CancelFunc{}, residents: map[string]*Resident{},
 			unloads: map[string]chan error{}}
 		s.l = New(Options{Budget: num("budget", 0), Permits: int(num("permits", 1)), From: "the script", ReserveCritical: Reserve{Permits: int(num("reserve-permits", 0)), Bytes: num("reserve", 0)},
