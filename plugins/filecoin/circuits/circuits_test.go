@@ -22,8 +22,8 @@ func TestShapes(t *testing.T) {
 			if large(&want) {
 				testfiles.Full(t, "takes minutes")
 			}
-			if testing.Short() && want.Rows > 300_000 {
-				t.Skip("not with -short: more than 300,000 rows")
+			if short() && want.Rows > 300_000 {
+				t.Skip("not with -short, nor under the race detector: more than 300,000 rows")
 			}
 			c, err := Blank(name)
 			if err != nil {
@@ -62,3 +62,6 @@ func compareMarks(t *testing.T, c circuit.Circuit, want []fixture.Mark) {
 		t.Errorf("none of %d parts has a name of the original", len(got))
 	}
 }
+
+// short tells whether millions of rows are too many: the race detector makes them ten times slower.
+func short() bool { return testing.Short() || testfiles.Race }

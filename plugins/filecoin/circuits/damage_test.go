@@ -166,8 +166,8 @@ func changeEach(t *testing.T, fields []changeable, sample int, consistent func()
 }
 
 func TestChangedPoRep(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short: millions of rows")
+	if short() {
+		t.Skip("not with -short, nor under the race detector: millions of rows")
 	}
 	c1, err := vanilla.DecodeC1(flow(t, "v1_1/c1.api.json"))
 	if err != nil {
@@ -208,8 +208,8 @@ func TestChangedPoSt(t *testing.T) {
 }
 
 func TestChangedUpdate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short: 1.7 million rows")
+	if short() {
+		t.Skip("not with -short, nor under the race detector: 1.7 million rows")
 	}
 	s, a, _ := update(t, flow(t, "update/partition-0.bincode"))
 	changeEach(t, fieldsOfUpdate(a, s.Size), 5, func() error { return ConsistentUpdate(a, s, 0) }, func() circuit.Circuit {
@@ -223,8 +223,8 @@ func TestChangedUpdate(t *testing.T) {
 
 // The reference's damaged files, taken into the circuit: the same row is the first that does not hold, in the same part.
 func TestDamagedRows(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short: millions of rows")
+	if short() {
+		t.Skip("not with -short, nor under the race detector: millions of rows")
 	}
 	var edits, rows struct {
 		Cases []struct {

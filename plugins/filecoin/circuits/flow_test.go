@@ -83,8 +83,8 @@ const actor = 1006
 
 // Whole sealed sectors from Commit1 output to witness, in every way of drawing challenges.
 func TestFlowPoRep(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short: millions of rows")
+	if short() {
+		t.Skip("not with -short, nor under the race detector: millions of rows")
 	}
 	for folder, sectorID := range map[string]uint64{"v1_0": 4242, "v1_1": 4242, "v1_1-b": 4243, "v1_1-c": 4244, "synthetic": 4242, "non-interactive": 4242, "published": 1498} {
 		t.Run(folder, func(t *testing.T) {
@@ -208,8 +208,8 @@ func update(t *testing.T, file []byte) (*statement.Update, *vanilla.Update, []pa
 }
 
 func TestFlowUpdate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short: 1.7 million rows")
+	if short() {
+		t.Skip("not with -short, nor under the race detector: 1.7 million rows")
 	}
 	s, a, want := update(t, flow(t, "update/partition-0.bincode"))
 	if err := ConsistentUpdate(a, s, 0); err != nil {

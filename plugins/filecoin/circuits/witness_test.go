@@ -229,8 +229,8 @@ func TestWitnesses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var want record
 			fixture.JSON(t, "wit/"+name+".json", &want)
-			if testing.Short() && want.Rows > 300_000 {
-				t.Skip("not with -short: more than 300,000 rows")
+			if short() && want.Rows > 300_000 {
+				t.Skip("not with -short, nor under the race detector: more than 300,000 rows")
 			}
 			compareWitness(t, &want, fill(t, &want))
 		})
