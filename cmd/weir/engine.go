@@ -15,7 +15,12 @@ import (
 const closeTimeout = 10 * time.Second
 
 // withEngine runs f with an engine and stops the engine and its plugins before it returns, whatever happened.
-func (s *session) withEngine(ctx context.Context, change func(*host.Config), listener *host.Listener, f func(*host.Engine) error) (err error) {
+func (s *session) withEngine(ctx context.Context, change func(*host.Config), listener *host.Listener, f func(*host.Engine) error) error {
+	return s.withEngineOf(ctx, host.New, change, listener, f)
+}
+
+// withEngineOf is withEngine with an engine of another kind.
+func (s *session) withEngineOf(ctx context.Context, start func(context.Context, host.Config) (*host.Engine, error), change func(*host.Config), listener *host.Listener, f func(*host.Engine) error) (err error) {
 	cfg := s.cfg.Host()
 	cfg.Logger = s.log
 	cfg.KeepResults = -1
@@ -38,7 +43,7 @@ func (s *session) withEngine(ctx context.Context, change func(*host.Config), lis
 	}
 	s.engines.Add(1)
 	defer s.engines.Add(-1)
-	e, err := host.New(ctx, cfg)
+	e, err := start(ctx, cfg)
 	if err != nil {
 		return err
 	}

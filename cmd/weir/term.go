@@ -63,16 +63,31 @@ func (t *terminal) fail(err error) int {
 		return errs.ExitOK
 	}
 	code := errs.ExitCode(err)
+	var told *reported
+	if errors.As(err, &told) {
+		code = told.code
+	}
 	message, hint := oneLine(err.Error()), errs.HintOf(err)
 	fmt.Fprintf(t.err, "weir: error: %s\n", message)
 	if hint != "" {
 		fmt.Fprintf(t.err, "weir: hint: %s\n", oneLine(hint))
 	}
-	if t.json && t.out.err == nil {
+	if t.json && t.out.err == nil && told == nil {
 		t.object(map[string]any{"ok": false, "error": jsonError{errs.ClassOf(err).String(), message, pathOf(err), hint, errs.IsRetryable(err), code}})
 	}
 	return code
 }
+
+// reported is a failure that the command has printed the object of --json for, with the code it exits with.
+type reported struct {
+	err  error
+	code int
+}
+
+func (r *reported) Error() string { return r.err.Error() }
+
+// Unwrap gives the failure itself.
+func (r *reported) Unwrap() error { return r.err }
 
 // jsonError is a failure as --json tells it.
 type jsonError struct {

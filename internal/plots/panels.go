@@ -113,7 +113,7 @@ func (f *Figure) memory(x xAxis) *panel {
 	peak := r.ReservedPeak + f.Base
 	top := max(peak, r.MeasuredPeak+f.Base)
 	// A budget far above everything would flatten the picture: then it is named, not drawn.
-	drawn := f.Budget > 0 && f.Budget <= 3*top
+	drawn := f.Budget > 0 && f.Budget <= 6*top
 	if drawn {
 		top = max(top, f.Budget)
 	}
@@ -139,8 +139,8 @@ func (f *Figure) memory(x xAxis) *panel {
 		at[i] = points[i].At
 	}
 	for _, l := range layers {
-		if r.PurposesPeak[l.purpose] == 0 {
-			continue
+		if r.PurposesPeak[l.purpose] <= peak/1000 {
+			continue // less than a line of the picture
 		}
 		upper := make([]float64, len(points))
 		for i := range points {
