@@ -135,6 +135,9 @@ func (e *evaluator) block(number int, p *Rows, a, b, c []fr.Element) error {
 			fromInput: uint32(x.From.Inputs), byInput: uint32(part * x.Each.Inputs),
 			fromAux: uint32(Aux(x.From.Aux)), byAux: uint32(part*x.Each.Aux) + e.inputs - auxFlag, aux: e.inputs - auxFlag,
 		}
+		if outer := &e.s.outer[seg]; part > 0 && len(outer.first) > 0 {
+			move.outer, move.part = outer, part
+		}
 		lo := uint32(0)
 		for i := range p.Len() {
 			ends := p.Ends[3*i : 3*i+3]
@@ -153,17 +156,23 @@ func (e *evaluator) block(number int, p *Rows, a, b, c []fr.Element) error {
 type moves struct {
 	fromInput, byInput uint32
 	fromAux, byAux     uint32
-	aux                uint32 // for auxiliary variables before the segment
+	aux                uint32      // for auxiliary variables from before the segment
+	outer              *outerTable // nil: those are the same in all parts
+	part               int
 }
 
 func (m *moves) wire(v uint32) uint32 {
-	switch {
-	case v >= m.fromAux:
+	if v >= m.fromAux {
 		return v + m.byAux
-	case v >= auxFlag:
-		return v + m.aux
-	case v >= m.fromInput:
+	}
+	if v < auxFlag && v >= m.fromInput {
 		return v + m.byInput
+	}
+	if m.outer != nil {
+		v = m.outer.of(v, m.part)
+	}
+	if v >= auxFlag {
+		v += m.aux
 	}
 	return v
 }

@@ -1,19 +1,23 @@
 package circuit
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"hash"
 	"hash/crc32"
 	"io"
 	"math/bits"
+	"slices"
 
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
 // A shape file holds a constraint system so that it need not be recorded again. Of the equal parts of an outermost Repeat only the first is there: the others are the
-// same rows with other variables. Layout, little-endian:
+// same rows with other variables. Those that a part allocates are moved on, and what it refers to from before the Repeat may be another variable in each part: where it
+// is, a table says which. Layout, little-endian:
 //
 //	header     512 B   magic, sizes, digest, where the rest is, CRC-32C of all that
 //	rows       blocks of 4096 rows, encoded as below
@@ -21,6 +25,7 @@ import (
 //	segments   72 B a segment: u64 times; rows, inputs, aux, bits at its beginning, and of one part
 //	coeffs     32 B a coefficient, Montgomery form
 //	boolean    for each segment the bits of one part's auxiliary variables, in whole bytes
+//	outer      for each segment u32 number, u32 of each outer variable of the first part that is another one elsewhere, u32 of those of each later part
 //
 // A combination is the number of its terms and the terms. A term is one number, of which the lowest three bits say what kind it is: 0 coefficient one, 1 minus one, 2 the index
 // of the coefficient follows, 3 an index and a number n follow, and it stands for n terms of rising variables and doubling coefficients; plus 4 for an input. The rest is the input's
@@ -64,6 +69,7 @@ const (
 	secSegments
 	secCoeffs
 	secBoolean
+	secOuter
 	sections
 )
 
@@ -94,11 +100,23 @@ func (h *shapeHead) encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// WriteShape records c and writes its shape file to f, from offset 0 on. It checks that the parts of each outermost Repeat are equal and do not refer to each
-// other. Memory: that of Record and of Summary.
+// WriteShape records c and writes its shape file to f, from offset 0 on. Where the parts of an outermost Repeat turn out not to be equal it begins again and stores all
+// of them. Memory: that of Record and of Summary.
 func WriteShape(ctx context.Context, f io.WriterAt, c Circuit) (*Shape, error) {
+	shape, err := writeShape(ctx, f, c, false)
+	if errors.Is(err, errUnequal) {
+		return writeShape(ctx, f, c, true)
+	}
+	return shape, err
+}
+
+func writeShape(ctx context.Context, f io.WriterAt, c Circuit, flat bool) (*Shape, error) {
 	var sum Summary
-	w := &shapeWriter{f: f, at: shapeHeader}
+	w := &shapeWriter{f: f, at: shapeHeader, flat: flat}
+	// An old header in the same place would vouch for the new content.
+	if _, err := f.WriteAt(make([]byte, shapeHeader), 0); err != nil {
+		return nil, errs.Wrap(err, "write shape")
+	}
 	shape, err := Record(ctx, c, &sum, w)
 	if err != nil {
 		return nil, err
@@ -106,36 +124,53 @@ func WriteShape(ctx context.Context, f io.WriterAt, c Circuit) (*Shape, error) {
 	return shape, w.finish(&sum)
 }
 
+// errUnequal says that parts differ by more than their variables.
+var errUnequal = errors.New("parts are not equal")
+
 // shapeWriter is a Sink.
 type shapeWriter struct {
-	f  io.WriterAt
-	at int64
+	f    io.WriterAt
+	at   int64
+	flat bool // each part is a segment of its own
 
 	segments []Segment
+	outer    []outerVars // by segment
 	blocks   []byte
+	source   int // segment and part of the rows being written, as Rows has them
 	part     int
 	rows     int // of the part so far
 	last     int // auxiliary variable, for differences
 	buf      []byte
+	terms    []Term
 	digest   hash.Hash // of the part's encoded rows
 	first    [sha256.Size]byte
+	index    map[Var]int // of an outer variable in list
+	list     []Var       // the part's outer variables in the order in which they occur
 	shape    *Shape
 }
 
+// outerVars are a segment's variables from before it: list i is that of part i, in the order in which they occur.
+type outerVars [][]Var
+
 // Write implements Sink.
 func (w *shapeWriter) Write(r *Rows) error {
-	switch {
-	case r.Segment != len(w.segments)-1:
+	switch part := r.Part; {
+	case w.digest == nil || r.Segment != w.source || (part != w.part && w.flat):
 		if err := w.endPart(); err != nil {
 			return err
 		}
-		w.segments = append(w.segments, Segment{Times: r.Times, From: r.From})
-		w.beginPart(0)
-	case r.Part != w.part:
+		times, from := r.Times, r.From
+		if w.flat {
+			times, from = 1, w.next()
+		}
+		w.segments = append(w.segments, Segment{Times: times, From: from})
+		w.outer = append(w.outer, nil)
+		w.beginPart(r)
+	case part != w.part:
 		if err := w.endPart(); err != nil {
 			return err
 		}
-		w.beginPart(r.Part)
+		w.beginPart(r)
 	}
 	for i := range r.Len() {
 		a, b, c := r.Row(i)
@@ -150,7 +185,8 @@ func (w *shapeWriter) Write(r *Rows) error {
 			}
 		}
 	}
-	if s := w.segment(); w.part == 0 {
+	if w.stored() {
+		s := w.segment()
 		s.Each = r.To.minus(s.From)
 	}
 	return nil
@@ -158,9 +194,22 @@ func (w *shapeWriter) Write(r *Rows) error {
 
 func (w *shapeWriter) segment() *Segment { return &w.segments[len(w.segments)-1] }
 
-func (w *shapeWriter) beginPart(part int) {
-	w.part, w.rows, w.last = part, 0, w.segment().From.Aux
+// next is where the next segment begins.
+func (w *shapeWriter) next() Counts {
+	if len(w.segments) == 0 {
+		return Counts{}
+	}
+	s := w.segment()
+	return s.From.plus(s.Each, s.Times)
+}
+
+// stored says whether the rows are written, not only compared with the first part's.
+func (w *shapeWriter) stored() bool { return w.part == 0 || w.flat }
+
+func (w *shapeWriter) beginPart(r *Rows) {
+	w.source, w.part, w.rows, w.last = r.Segment, r.Part, 0, w.segment().From.Aux
 	w.digest = sha256.New()
+	w.index, w.list = make(map[Var]int), nil
 }
 
 // endPart ends the last block and compares the part with the first one.
@@ -174,29 +223,68 @@ func (w *shapeWriter) endPart() error {
 		}
 	}
 	d := [sha256.Size]byte(w.digest.Sum(nil))
-	if w.part == 0 {
+	if w.stored() {
 		w.first = d
 	} else if d != w.first {
-		return errs.New(errs.Internal, "write shape", "part %d of segment %d is not equal to the first one", w.part, len(w.segments)-1)
+		return errUnequal
+	}
+	if last := len(w.outer) - 1; w.segment().Times > 1 {
+		w.outer[last] = append(w.outer[last], w.list)
 	}
 	w.digest = nil
 	return nil
 }
 
-// local is the index that a variable of the part has in the first part.
-func (w *shapeWriter) local(index, from, each int) (int, error) {
-	shift := w.part * each
-	switch {
-	case index < from:
-		return index, nil
-	case index < from+shift:
-		return 0, errs.New(errs.Internal, "write shape", "part %d of segment %d refers to another part", w.part, len(w.segments)-1)
+// asFirst renames the variables of the part's terms to those of the first part.
+func (w *shapeWriter) asFirst(terms []Term) ([]Term, error) {
+	s := w.segment()
+	if s.Times == 1 {
+		return terms, nil
 	}
-	return index - shift, nil
+	w.terms = w.terms[:0]
+	sorted := true
+	for _, t := range terms {
+		v, from, each := t.Var(), s.From.Aux, s.Each.Aux
+		if v.IsInput() {
+			from, each = s.From.Inputs, s.Each.Inputs
+		}
+		switch shift := w.part * each; {
+		case v == One:
+		case v.Index() < from:
+			i, ok := w.index[v]
+			if !ok {
+				i = len(w.list)
+				w.index[v] = i
+				w.list = append(w.list, v)
+			}
+			if w.part > 0 {
+				firsts := w.outer[len(w.outer)-1][0]
+				if i >= len(firsts) {
+					return nil, errUnequal
+				}
+				v = firsts[i]
+			}
+		case v.Index() < from+shift:
+			return nil, errUnequal // a variable of another part
+		default:
+			v -= Var(shift)
+		}
+		if n := len(w.terms); n > 0 && w.terms[n-1].Var() >= v {
+			sorted = false
+		}
+		w.terms = append(w.terms, term(v, t.Coeff()))
+	}
+	if !sorted {
+		slices.Sort(w.terms)
+	}
+	return w.terms, nil
 }
 
 func (w *shapeWriter) combination(terms []Term) error {
-	s := w.segment()
+	terms, err := w.asFirst(terms)
+	if err != nil {
+		return err
+	}
 	b := binary.AppendUvarint(w.buf, uint64(len(terms)))
 	for i := 0; i < len(terms); {
 		v, coeff := terms[i].Var(), terms[i].Coeff()
@@ -211,27 +299,19 @@ func (w *shapeWriter) combination(terms []Term) error {
 			kind = kindMinusOne
 		}
 		if v.IsInput() {
-			index, err := w.local(v.Index(), s.From.Inputs, s.Each.Inputs)
-			if err != nil {
-				return err
-			}
-			b = binary.AppendUvarint(b, uint64(index)<<3|kindInput|kind)
+			b = binary.AppendUvarint(b, uint64(v.Index())<<3|kindInput|kind)
 		} else {
-			index, err := w.local(v.Index(), s.From.Aux, s.Each.Aux)
-			if err != nil {
-				return err
-			}
-			b = binary.AppendUvarint(b, zigzag(index-w.last)<<3|kind)
-			w.last = index
+			b = binary.AppendUvarint(b, zigzag(v.Index()-w.last)<<3|kind)
+			w.last = v.Index()
 		}
 		switch kind {
 		case kindRun:
 			b = binary.AppendUvarint(b, uint64(coeff))
 			b = binary.AppendUvarint(b, uint64(n))
-			i += n
 			if !v.IsInput() {
 				w.last += n - 1
 			}
+			i += n
 			continue
 		case kindIndex:
 			b = binary.AppendUvarint(b, uint64(coeff))
@@ -261,7 +341,7 @@ func unzigzag(x uint64) int { return int(x>>1) ^ -int(x&1) }
 // endBlock writes the block, if it is of a first part.
 func (w *shapeWriter) endBlock() error {
 	w.digest.Write(w.buf)
-	if w.part == 0 {
+	if w.stored() {
 		w.blocks = binary.LittleEndian.AppendUint64(w.blocks, uint64(w.at-shapeHeader))
 		w.blocks = binary.LittleEndian.AppendUint32(w.blocks, uint32(len(w.buf)))
 		w.blocks = binary.LittleEndian.AppendUint32(w.blocks, crc32.Checksum(w.buf, castagnoli))
@@ -285,8 +365,9 @@ func (w *shapeWriter) End(s *Shape) error {
 func (w *shapeWriter) finish(sum *Summary) error {
 	h := shapeHead{counts: w.shape.Counts, nonZero: sum.NonZero, digest: sum.Digest}
 	h.secs[secRows] = section{Offset: shapeHeader, Length: w.at - shapeHeader}
-	var segs, boolean, coeffs []byte
+	var segs, boolean, coeffs, outer []byte
 	for i, s := range w.segments {
+		outer = w.outer[i].append(outer)
 		for _, x := range []int{s.Times, s.From.Rows, s.From.Inputs, s.From.Aux, s.From.Bits, s.Each.Rows, s.Each.Inputs, s.Each.Aux, s.Each.Bits} {
 			segs = binary.LittleEndian.AppendUint64(segs, uint64(x))
 		}
@@ -298,7 +379,7 @@ func (w *shapeWriter) finish(sum *Summary) error {
 				case k == 0 && bit:
 					part[j/8] |= 1 << (j % 8)
 				case k > 0 && bit != (part[j/8]>>(j%8)&1 == 1):
-					return errs.New(errs.Internal, "write shape", "part %d of segment %d has other bits than the first one", k, i)
+					return errUnequal
 				}
 			}
 		}
@@ -309,7 +390,7 @@ func (w *shapeWriter) finish(sum *Summary) error {
 			coeffs = binary.LittleEndian.AppendUint64(coeffs, limb)
 		}
 	}
-	for i, b := range [][]byte{secBlocks: w.blocks, secSegments: segs, secCoeffs: coeffs, secBoolean: boolean} {
+	for i, b := range [][]byte{secBlocks: w.blocks, secSegments: segs, secCoeffs: coeffs, secBoolean: boolean, secOuter: outer} {
 		if i == secRows {
 			continue
 		}
@@ -323,4 +404,27 @@ func (w *shapeWriter) finish(sum *Summary) error {
 		return errs.Wrap(err, "write shape")
 	}
 	return nil
+}
+
+// append writes the outer variables that are not the same in all parts.
+func (o outerVars) append(b []byte) []byte {
+	var differ []int
+	if len(o) > 0 {
+		for i := range o[0] {
+			if slices.ContainsFunc(o, func(list []Var) bool { return list[i] != o[0][i] }) {
+				differ = append(differ, i)
+			}
+		}
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(differ)))
+	if len(differ) == 0 {
+		return b
+	}
+	slices.SortFunc(differ, func(i, j int) int { return cmp.Compare(o[0][i], o[0][j]) })
+	for _, list := range o {
+		for _, i := range differ {
+			b = binary.LittleEndian.AppendUint32(b, uint32(list[i]))
+		}
+	}
+	return b
 }

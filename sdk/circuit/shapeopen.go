@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -22,7 +23,25 @@ type ShapeFile struct {
 	rows     []byte
 	blocks   []byte
 	boolean  []byte
+	outer    []outerTable
 	coeffs   []fr.Element
+}
+
+// outerTable says what a segment's outer variables are in each part: those of the first part, ascending, and for each later part as many.
+type outerTable struct {
+	first []uint32
+	later []uint32
+}
+
+// of is the variable of a part that v of the first part stands for.
+func (o *outerTable) of(v uint32, part int) uint32 {
+	if part == 0 {
+		return v
+	}
+	if i, ok := slices.BinarySearch(o.first, v); ok {
+		return o.later[(part-1)*len(o.first)+i]
+	}
+	return v
 }
 
 const openShape = "open shape"
@@ -91,10 +110,48 @@ func OpenShape(b []byte) (*ShapeFile, error) {
 	if at != s.head.counts || !at.sane() {
 		return bad("segments", fmt.Sprintf("%+v", s.head.counts), fmt.Sprintf("%+v", at))
 	}
+	if err := s.readOuter(secs[secOuter]); err != nil {
+		return nil, err
+	}
 	if blocks != len(s.blocks)/blockEntry || boolean != len(s.boolean) {
 		return bad("sections", fmt.Sprintf("%d blocks, %d bytes of bits", blocks, boolean), fmt.Sprintf("%d, %d", len(s.blocks)/blockEntry, len(s.boolean)))
 	}
 	return s, nil
+}
+
+// readOuter reads the tables of outer variables.
+func (s *ShapeFile) readOuter(b []byte) error {
+	bad := func(segment int, expected any) error {
+		return errs.Mismatch(errs.InvalidFile, openShape, fmt.Sprintf("outer variables of segment %d", segment), expected, "others")
+	}
+	for i, x := range s.segments {
+		if len(b) < 4 {
+			return bad(i, "a number")
+		}
+		n := int(binary.LittleEndian.Uint32(b))
+		b = b[4:]
+		if n > len(b)/4/x.Times {
+			return bad(i, fmt.Sprintf("a table within %d bytes", len(b)))
+		}
+		table := make([]uint32, n*x.Times)
+		for k := range table {
+			v := binary.LittleEndian.Uint32(b[4*k:])
+			bound := x.From.Inputs
+			if v >= auxFlag {
+				bound = x.From.Aux
+			}
+			if Var(v).Index() >= bound || (k > 0 && k < n && v <= table[k-1]) {
+				return bad(i, "variables from before the segment, ascending for the first part")
+			}
+			table[k] = v
+		}
+		b = b[4*len(table):]
+		s.outer = append(s.outer, outerTable{table[:n], table[n:]})
+	}
+	if len(b) > 0 {
+		return bad(len(s.segments), "the end")
+	}
+	return nil
 }
 
 func (c Counts) sane() bool {
@@ -237,16 +294,29 @@ func (d *blockDecoder) combination(out []Term) []Term {
 }
 
 // relocate makes rows of the first part those of another one.
-func (x *Segment) relocate(terms []Term, part int) {
+func (s *ShapeFile) relocate(p *Rows, segment, part int) {
+	x, outer := &s.segments[segment], &s.outer[segment]
 	inputs, aux := Input(x.From.Inputs), Aux(x.From.Aux)
 	moveInputs, moveAux := Term(part*x.Each.Inputs)<<32, Term(part*x.Each.Aux)<<32
-	for i, t := range terms {
+	for i, t := range p.Terms {
 		switch v := t.Var(); {
 		case v >= aux:
-			terms[i] = t + moveAux
+			p.Terms[i] = t + moveAux
 		case v.IsInput() && v >= inputs:
-			terms[i] = t + moveInputs
+			p.Terms[i] = t + moveInputs
+		case len(outer.first) > 0 && part > 0:
+			p.Terms[i] = term(Var(outer.of(uint32(v), part)), t.Coeff())
 		}
+	}
+	if len(outer.first) == 0 || part == 0 {
+		return
+	}
+	lo := uint32(0)
+	for _, hi := range p.Ends {
+		if terms := p.Terms[lo:hi]; !slices.IsSorted(terms) {
+			slices.Sort(terms)
+		}
+		lo = hi
 	}
 }
 
@@ -266,7 +336,7 @@ func (s *ShapeFile) Replay(ctx context.Context, sinks ...Sink) (*Shape, error) {
 					if err := s.block(i, k, p); err != nil {
 						return nil, err
 					}
-					x.relocate(p.Terms, part)
+					s.relocate(p, i, part)
 				} else {
 					p.Terms, p.Ends, p.Coeffs = nil, nil, s.coeffs
 				}

@@ -2,13 +2,17 @@ package circuits
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"testing"
 	"unsafe"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/weir-zk/weir/sdk/circuit"
+	"github.com/weir-zk/weir/sdk/groth16"
 )
 
 // scramble gives every field element that can be reached from v a value of its own.
@@ -79,6 +83,76 @@ func BenchmarkRecord(b *testing.B) {
 				rows = sum.Counts.Rows
 			}
 			b.ReportMetric(float64(rows), "rows")
+		})
+	}
+}
+
+// A shape file: how long it takes, how large it is, and a, b, c evaluated from it, with as many goroutines as there are processors; the same
+// from the system in memory.
+func BenchmarkShapeFile(b *testing.B) {
+	for _, id := range []string{"porep-2k", "upd-2k"} {
+		c, err := Blank(id)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var file []byte
+		b.Run(id+"/write", func(b *testing.B) {
+			for b.Loop() {
+				f, err := os.Create(filepath.Join(b.TempDir(), "shape"))
+				if err != nil {
+					b.Fatal(err)
+				}
+				shape, err := circuit.WriteShape(b.Context(), f, c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if file, err = os.ReadFile(f.Name()); err != nil {
+					b.Fatal(err)
+				}
+				f.Close()
+				b.ReportMetric(float64(shape.Rows), "rows")
+			}
+			b.ReportMetric(float64(len(file)), "file-bytes")
+		})
+		b.Run(id+"/evaluate", func(b *testing.B) {
+			s, err := circuit.OpenShape(file)
+			if err != nil {
+				b.Fatal(err)
+			}
+			w, n, err := circuit.NewWitness(b.Context(), c, 2)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var v [3][]fr.Element
+			for i := range v {
+				v[i] = make([]fr.Element, n.Domain())
+			}
+			for b.Loop() {
+				if err := s.Evaluate(b.Context(), w, v[0], v[1], v[2], runtime.NumCPU()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(n.Rows), "rows")
+		})
+		b.Run(id+"/evaluate-system", func(b *testing.B) {
+			sys, err := circuit.System(b.Context(), c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			w, n, err := circuit.NewWitness(b.Context(), c, 2)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var v [3][]fr.Element
+			for i := range v {
+				v[i] = make([]fr.Element, n.Domain())
+			}
+			for b.Loop() {
+				if err := sys.Evaluate(b.Context(), w, groth16.RowsSeven, v[0], v[1], v[2], runtime.NumCPU()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(n.Rows), "rows")
 		})
 	}
 }
