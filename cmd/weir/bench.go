@@ -185,7 +185,7 @@ func (b *bencher) read() error {
 	if b.kinds, err = benchKinds(b.s, b.profile); err != nil {
 		return err
 	}
-	names, err := figuresOf(newBenchReport())
+	names, err := newBenchReport().figures()
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func fromFlag[T any](s *session, key string, v T) T {
 	return zero
 }
 
-// figuresFrom sets the figures that a simulation and a run on real plugins have alike.
+// configured says in the report what the engine was given.
 func (b *bencher) configured(r *benchReport, permits int, release string) {
 	r.Config.PartitionWorkers, r.Config.PermitRelease = permits, release
 	if r.Config.PermitRelease == "" {

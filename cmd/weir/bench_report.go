@@ -73,8 +73,6 @@ type benchReport struct {
 
 	Asserts []verdict         `json:"asserts"`
 	Files   map[string]string `json:"files"`
-
-	notes []string // for people
 }
 
 // benchConfig is what was asked for.
@@ -171,9 +169,16 @@ func (r *benchReport) steady(rec *record.Recording) {
 	}
 }
 
+// figures are those that an assertion can be about: whether all is well is what assertions decide.
+func (r *benchReport) figures() (figures, error) {
+	f, err := figuresOf(r)
+	delete(f, "ok")
+	return f, err
+}
+
 // judge checks the assertions.
 func (r *benchReport) judge(list []*assertion) error {
-	f, err := figuresOf(r)
+	f, err := r.figures()
 	if err != nil {
 		return err
 	}
@@ -272,9 +277,6 @@ func (r *benchReport) table(w io.Writer) {
 		ledger.Size(c.Reserved), c.ResidentKeys)
 	if r.FDsAtStart != nil && r.FDsAtEnd != nil && r.GoroutinesAtStart != nil && r.GoroutinesAtEnd != nil {
 		fmt.Fprintf(w, "          open files %d, before %d; goroutines %d, before %d\n", *r.FDsAtEnd, *r.FDsAtStart, *r.GoroutinesAtEnd, *r.GoroutinesAtStart)
-	}
-	for _, n := range r.notes {
-		fmt.Fprintf(w, "note      %s\n", n)
 	}
 	for _, v := range r.Asserts {
 		if v.Holds {

@@ -95,6 +95,10 @@ func (b *bencher) run(ctx context.Context, r *benchReport) (rec *record.Recordin
 		return nil, nil, err
 	}
 	r.FDsAtEnd, r.GoroutinesAtEnd = openThings()
+	for wait := 0; wait < 200 && (*r.GoroutinesAtEnd > *r.GoroutinesAtStart || r.FDsAtEnd != nil && *r.FDsAtEnd > *r.FDsAtStart); wait++ {
+		time.Sleep(10 * time.Millisecond) // what has been told to end does so
+		r.FDsAtEnd, r.GoroutinesAtEnd = openThings()
+	}
 	d.figures(r)
 	return rec, d.first, nil
 }

@@ -64,6 +64,7 @@ func TestScripts(t *testing.T) {
 			"nothing":  nothingLeft,
 			"truncate": truncate,
 			"flip":     flip,
+			"object":   oneObject,
 		},
 	})
 }
