@@ -212,7 +212,6 @@ type driver struct {
 	stopped     bool // by a failure
 	expected    map[*benchKind]time.Duration
 	first       error // of a job that should not have failed
-	ends        []time.Duration
 	begun       time.Time
 	ended       time.Time
 	latency     record.Times
