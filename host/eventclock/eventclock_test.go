@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -398,6 +399,37 @@ func TestDeadlock(t *testing.T) {
 
 //go:noinline
 func waitForGodot(c chan int) { <-c }
+
+// A child of the process that lives on, and a goroutine that waits for its end, hold nothing up.
+func TestChildIsOutside(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skipf("no child to wait for: %v", err)
+	}
+	c := New()
+	child := exec.Command(sleep, "600")
+	ended := make(chan struct{})
+	run(t, c, func() {
+		if err := child.Start(); err != nil {
+			t.Error(err)
+			close(ended)
+			return
+		}
+		go func() { defer close(ended); _ = child.Wait() }()
+		for range 10 {
+			c.Sleep(time.Hour)
+		}
+	})
+	select {
+	case <-ended:
+		t.Error("the clock waited for the child")
+	default:
+		if err := child.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	}
+}
 
 // What the runtime calls the states of a goroutine, and what they mean here.
 func TestStates(t *testing.T) {

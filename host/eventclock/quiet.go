@@ -94,8 +94,7 @@ func (w *watcher) snapshot() {
 func (w *watcher) quiet() bool {
 	first, quiet := true, true
 	each(w.text, func(id, state, stack []byte) bool {
-		quiet = first || waits(state) ||
-			string(state) == "syscall" && (w.outside[string(id)] || bytes.HasPrefix(stack, []byte("os/signal.")))
+		quiet = first || waits(state) || string(state) == "syscall" && (w.outside[string(id)] || awaitsOutside(stack))
 		first = false
 		return quiet
 	})
@@ -108,6 +107,11 @@ func (w *watcher) quiet() bool {
 var waiting = []string{"chan receive", "chan send", "select", "sync.Cond.Wait", "sync.Mutex.Lock", "sync.RWMutex.", "sync.WaitGroup.Wait", "coroutine", "synctest.",
 	"sleep", "IO wait",
 	"finalizer wait", "cleanup wait", "force gc (idle)", "GC worker (idle)", "GC sweep wait", "GC scavenge wait", "GOMAXPROCS updater (idle)", "trace reader (blocked)"}
+
+// awaitsOutside reports system calls that end only when somebody outside the process does something: a signal, the end of a child.
+func awaitsOutside(stack []byte) bool {
+	return bytes.HasPrefix(stack, []byte("os/signal.")) || bytes.Contains(stack, []byte("\nos.(*Process).Wait("))
+}
 
 func waits(state []byte) bool {
 	for _, s := range waiting {
