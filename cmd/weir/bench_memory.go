@@ -9,10 +9,11 @@ import (
 	"github.com/weir-zk/weir/internal/procmem"
 )
 
-// How often memory is measured: the kernel walks all pages for it, which holds up those who map more, so it is given a twentieth of the time at most.
+// How often memory is measured: the kernel walks all pages for it, which holds up those who map more, so it gets a twentieth of the time, unless that would be too seldom.
 const (
-	sampleEvery = 200 * time.Millisecond
-	sampleShare = 20
+	sampleEvery  = 200 * time.Millisecond
+	sampleShare  = 20
+	sampleSeldom = 2 * time.Second
 )
 
 // memoryWatch measures what the system says that weir and its plugins take, beside what the account says at the same time.
@@ -45,7 +46,7 @@ func watchMemory(e *host.Engine, r *record.Recorder, base int64) *memoryWatch {
 			select {
 			case <-m.quit:
 				return
-			case <-time.After(max(sampleEvery, sampleShare*time.Since(begin))):
+			case <-time.After(min(max(sampleEvery, sampleShare*time.Since(begin)), sampleSeldom)):
 			}
 		}
 	}()

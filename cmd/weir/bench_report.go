@@ -210,10 +210,13 @@ func (r *benchReport) title() string {
 	}
 	what := strings.Join(kinds, ", ")
 	with := r.Backend
-	if r.Profile != "" {
+	switch {
+	case r.Profile != "" && r.Backend == modelBackend:
 		with += " " + r.Profile
+	case r.Profile != "":
+		with += " and model " + r.Profile
 	}
-	return fmt.Sprintf("%s of %s on %s, %d at once, %s until %s: %.3g s/proof", count(r.Proofs, "proof"), what, with, r.Config.Concurrency, count(r.Config.PartitionWorkers, "permit"), r.Config.PermitRelease, r.SPerProof.Mean)
+	return fmt.Sprintf("%s of %s on %s, %d at once, %s, back when %s: %.3g s/proof", count(r.Proofs, "proof"), what, with, r.Config.Concurrency, count(r.Config.PartitionWorkers, "permit"), r.Config.PermitRelease, r.SPerProof.Mean)
 }
 
 // table tells a person.
