@@ -440,7 +440,7 @@ func TestPassingDelaysNobody(t *testing.T) {
 // A rule that lets anybody pass who fits is found out.
 func TestPassingAnybodyIsFoundOut(t *testing.T) {
 	found := 0
-	schedules(t, 200, func(t *rapid.T) {
+	schedules(t, 600, func(t *rapid.T) {
 		crowd(t, func(l *Ledger, w *waiter, ahead []*waiter, may bool) {
 			if !may && delay(l, w, ahead, 60) != "" {
 				found++
