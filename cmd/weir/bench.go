@@ -134,6 +134,9 @@ func (b *bencher) read() error {
 			return usageError("weir bench", "--%s is for --backend model or with --profile", flag)
 		}
 	}
+	if b.s.cfg.Backend == modelBackend && c.IsSet("threads") {
+		return usageError("weir bench", "--threads: the machine of profile %s has %d", b.profile.Name, b.profile.Machine.Cores)
+	}
 	if b.s.cfg.Backend == modelBackend && !c.Bool("real") {
 		for _, flag := range []string{"kill-rate", "warmup", "speed", "shrink"} {
 			if c.IsSet(flag) {

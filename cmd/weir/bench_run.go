@@ -55,9 +55,10 @@ func (b *bencher) run(ctx context.Context, r *benchReport) (rec *record.Recordin
 	}
 	r.FDsAtStart, r.GoroutinesAtStart = openThings()
 	var d *driver
-	err = s.withEngineOf(ctx, start, func(c *host.Config) { err = b.configure(c, onlyModel) }, b.recorder.Listener(), func(e *host.Engine) error {
-		if err != nil {
-			return err
+	var cerr error
+	err = s.withEngineOf(ctx, start, func(c *host.Config) { cerr = b.configure(c, onlyModel) }, b.recorder.Listener(), func(e *host.Engine) error {
+		if cerr != nil {
+			return cerr
 		}
 		if err := b.describe(ctx, e, r); err != nil {
 			return err

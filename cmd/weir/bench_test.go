@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/weir-zk/weir/host"
+	"github.com/weir-zk/weir/internal/config"
 	"github.com/weir-zk/weir/plugins/model"
 	"github.com/weir-zk/weir/sdk/errs"
 )
@@ -183,6 +185,55 @@ func TestParseKind(t *testing.T) {
 		}
 		if got = strings.TrimSpace(fmt.Sprint(got, " ", k.job.Priority, " ", k.Share, " ", k.Name)); got != c.want {
 			t.Errorf("%q: %s, want %s", c.spec, got, c.want)
+		}
+	}
+}
+
+// What the engine is given: lanes by the CUDA backend's variable; of a model alone the permits and the budget of its machine, as far as this one has it.
+func TestBenchConfigure(t *testing.T) {
+	p, err := model.LoadProfile("reference")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		flags     map[string]string
+		profile   *model.Profile
+		onlyModel bool
+		lanes     int
+		check     func(c *host.Config, err error) bool
+	}{
+		{"cuda's lanes", nil, nil, false, 3, func(c *host.Config, err error) bool {
+			return err == nil && slices.Equal(c.Backends[0].Plugin.Env, []string{"WEIR_CUDA_DEVICE", "WEIR_CUDA_LANES=3"}) && len(c.Backends[1].Plugin.Env) == 0
+		}},
+		{"its own", nil, nil, false, 0, func(c *host.Config, err error) bool {
+			return err == nil && slices.Equal(c.Backends[0].Plugin.Env, []string{"WEIR_CUDA_LANES", "WEIR_CUDA_DEVICE"})
+		}},
+		{"beside the model", nil, p, false, 0, func(c *host.Config, err error) bool {
+			return err == nil && len(c.Backends) == 3 && c.Backends[2].Name == modelBackend && len(c.Synthesizers) == 1 && c.MemoryBudget == 0 && c.PartitionWorkers == 7
+		}},
+		{"the model alone", nil, p.Shrink(12), true, 0, func(c *host.Config, err error) bool {
+			return err == nil && c.PartitionWorkers == 14 && c.MemoryBudget > 0 && c.MemoryBudget < int64(p.Shrink(12).Machine.Memory)
+		}},
+		{"with a budget", map[string]string{"memory_budget": "100GiB", "partition_workers": "5"}, p, true, 0, func(c *host.Config, err error) bool {
+			return err == nil && c.PartitionWorkers == 5 && c.MemoryBudget == 100<<30-int64(p.Machine.Base)
+		}},
+		{"without one", map[string]string{"memory_budget": "none"}, p, true, 0, func(c *host.Config, err error) bool {
+			return err == nil && c.MemoryBudget == host.NoBudget
+		}},
+		{"with too small a one", map[string]string{"memory_budget": "1GiB"}, p, true, 0, func(_ *host.Config, err error) bool { return errs.Is(err, errs.Exhausted) }},
+	} {
+		cfg, err := config.Load(config.Options{LookupEnv: func(name string) (string, bool) { return "", name == config.EnvPath }, Flags: c.flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &bencher{s: &session{cfg: cfg}, profile: c.profile, modelSpec: "reference", lanes: c.lanes}
+		out := host.Config{PartitionWorkers: max(cfg.PartitionWorkers, 7), MemoryBudget: cfg.MemoryBudget, Backends: []host.BackendConfig{{Name: "cuda", Plugin: host.Plugin{Env: []string{"WEIR_CUDA_LANES", "WEIR_CUDA_DEVICE"}}}, {Name: "cpu"}}}
+		if c.flags["partition_workers"] != "" {
+			out.PartitionWorkers = cfg.PartitionWorkers
+		}
+		if err = b.configure(&out, c.onlyModel); !c.check(&out, err) {
+			t.Errorf("%s: %+v, %v", c.name, out, err)
 		}
 	}
 }
