@@ -237,7 +237,7 @@ func (p *planner) under(budget int64, permits, lanes int) (*planned, error) {
 	prof.Machine.Lanes = lanes
 	n := p.circuit.Partitions
 	// What is watched is proved while the pipeline is full: after the first jobs, and before the last ones.
-	atOnce := (2*permits+2*prof.Machine.AllLanes())/n + 2
+	atOnce := (permits+prof.Machine.AllLanes()+n-1)/n + 1
 	watched := max(4, planPartitions/n)
 	var mu sync.Mutex
 	var ends []time.Time
@@ -332,7 +332,7 @@ func (p *planner) limits(out *Plan, most int, best float64) error {
 // whatIf is a table of permits and lanes around the plan's.
 func (p *planner) whatIf(workers, lanes, most int) ([]PlanPoint, error) {
 	var permits []int
-	for _, n := range []int{1, workers / 2, workers - 2, workers - 1, workers, workers + 1, workers + 2} {
+	for _, n := range []int{workers / 2, workers - 2, workers - 1, workers, workers + 1, workers + 2} {
 		if n >= 1 && n <= most {
 			permits = append(permits, n)
 		}

@@ -62,7 +62,6 @@ func TestPlanLimits(t *testing.T) {
 		permits int // 0: whatever it takes
 	}{
 		{"h200", model.Hardware{Cores: 32, Memory: 256 * gib}, 0, "synthesis", 0},
-		{"h200", model.Hardware{Cores: 512, Memory: 1024 * gib}, 0, "kernels", 0},
 		{"reference", model.Hardware{}, 120 * gib, "memory", 3}, // (120 - 69) / 16
 		{"h200-streamed", model.Hardware{Link: 12e9}, 0, "link", 0},
 	} {
