@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"context"
-	"time"
 
 	"github.com/weir-zk/weir/backend-cpu/setup"
 	"github.com/weir-zk/weir/sdk/contract"
@@ -68,38 +67,5 @@ func (b *Backend) circuit(ctx context.Context, in *contract.Input, tasks int) (*
 
 // MakeKey implements contract.KeyMaker.
 func (b *Backend) MakeKey(ctx context.Context, req *contract.MakeKeyRequest, progress func(stage string, fraction float64)) (*contract.LoadedKey, error) {
-	const op = "make key"
-	start := time.Now()
-	var scalars *setup.Scalars
-	var err error
-	switch {
-	case req.Scalars != nil && len(req.Seed) > 0:
-		return nil, errs.New(errs.InvalidArgument, op, "both a seed and scalars are given")
-	case req.Scalars != nil:
-		scalars, err = setup.Given(req.Scalars)
-	case len(req.Seed) > 0:
-		scalars, err = setup.Seeded(req.Seed)
-	default:
-		scalars, err = setup.Random()
-	}
-	if err != nil {
-		return nil, errs.Wrap(err, op)
-	}
-	defer scalars.Forget()
-	out, err := b.resolver.File(req.Out)
-	if err != nil {
-		return nil, errs.Wrap(err, op)
-	}
-	if progress != nil {
-		progress("read circuit", 0)
-	}
-	sys, err := b.circuit(ctx, &req.Circuit, b.threads(req.Threads))
-	if err != nil {
-		return nil, errs.Wrap(err, op)
-	}
-	shape, err := setup.Write(ctx, out.OSFile(), sys, setup.Options{Scalars: scalars, Rows: req.Rows, H: req.H, Tasks: b.threads(req.Threads), Progress: progress}, "weir "+b.opts.Version)
-	if err != nil {
-		return nil, errs.Wrap(err, op)
-	}
-	return &contract.LoadedKey{Shape: *shape, Elapsed: time.Since(start)}, nil
+	return setup.Answer(ctx, b.resolver, req, setup.Options{Tasks: b.threads(req.Threads), Progress: progress}, "weir "+b.opts.Version)
 }

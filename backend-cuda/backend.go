@@ -78,7 +78,10 @@ type Backend struct {
 	keys    map[string]*key
 }
 
-var _ contract.Prover = (*Backend)(nil)
+var (
+	_ contract.Prover   = (*Backend)(nil)
+	_ contract.KeyMaker = (*Backend)(nil)
+)
 
 // New makes a backend that finds buffers and files through r. The library is loaded and the device opened by the first call that needs them.
 func New(r slab.Resolver, opts Options) *Backend {
@@ -142,7 +145,7 @@ func (b *Backend) Describe(context.Context) (*contract.ProverInfo, error) {
 		DeviceID:     g.dev.UUID.String(),
 		Lanes:        b.opts.Lanes,
 		DeviceMemory: g.vram.limit,
-		Abilities:    []string{contract.AbilityCompact, contract.AbilityDeviceKeys},
+		Abilities:    []string{contract.AbilityCompact, contract.AbilityDeviceKeys, contract.AbilityMakesKeys},
 	}
 	if !b.opts.HostEvaluates {
 		info.Abilities = append(info.Abilities, contract.AbilityEvaluates)

@@ -192,6 +192,8 @@ type lane struct {
 	sides []worker
 	ring  *ring
 	block cudalib.Block
+	// wiped is the last step of the proof before: nothing may be uploaded until it is done.
+	wiped cudalib.Ticket
 }
 
 // worker is a lane of the library and the thread that its calls come from.

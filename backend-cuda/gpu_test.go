@@ -115,11 +115,11 @@ func (r *rig) msm(group int, points []byte, n int, scalars []fr.Element, index [
 		r.ok(err)
 		m.Witness, m.Classes = true, classes.At
 	}
-	_, windows, err := r.l.dev.MSM(&m, 0)
+	_, sum, err := r.l.dev.MSM(&m, 0)
 	r.ok(err)
 	out := make([]byte, cudalib.ResultBytes(group))
 	r.ok(r.l.ring.download(out, result.At))
-	return out, windows
+	return out, sum.Windows
 }
 
 // sumSizes are 0, 1, 2, 3 and both sides of powers of two.

@@ -2,9 +2,11 @@ package cuda
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -186,6 +188,21 @@ func (s *subject) prove(p contract.Prover, id string, form assignment.Form, rnd 
 	defer free()
 	req.KeyID, req.InsecureTestRandomness = id, rnd
 	return p.Prove(context.Background(), req, func(contract.ProveEvent) {})
+}
+
+// residentBytes is the memory of this process, without what the garbage collector may give back.
+func residentBytes(t testing.TB) int64 {
+	t.Helper()
+	debug.FreeOSMemory()
+	raw, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0 // another system
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(raw), &size, &pages); err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
 }
 
 func fixedRandomness() *groth16.Randomness {

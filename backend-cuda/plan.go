@@ -149,7 +149,7 @@ var sideOf = [nbSides][]section{{sectionB2}, {sectionA, sectionB1, sectionK}}
 // layout is where the parts of a proof lie in a lane's block.
 type layout struct {
 	results, remainder, scalars, classes, vectors, scratch, stream int64 // offsets
-	scratchBytes, streamBytes, secret                              int64 // secret: bytes from the first on that depend on the witness
+	scratchBytes, streamBytes                                      int64
 	side, sideBytes                                                [nbSides]int64
 	bytes                                                          int64
 }
@@ -395,7 +395,6 @@ func (g *gpu) lay(p *plan, s *groth16.Shape, m *matrices) error {
 			l.side[k] = put(l.sideBytes[k])
 		}
 	}
-	l.secret = at // results as well: they show as much of the witness as r and s hide
 	l.streamBytes = max(stream, up(run))
 	l.stream = put(2 * l.streamBytes)
 	l.bytes = at

@@ -82,6 +82,7 @@ type proof struct {
 	masks   masks
 	sums    sums
 	windows [nbSections][]cudalib.Windows // of the pieces of each section
+	used    [lanesOfProof]int64           // bytes of scratch that sums have written: the main line's, the sides'
 
 	mu    sync.Mutex
 	times []contract.StageTime // in the order of their ends
@@ -181,7 +182,7 @@ func (p *proof) run(event func(contract.ProveEvent)) (err error) {
 	if err := p.lane.on.do(func() error { return p.lane.ensure(t.bytes) }); err != nil {
 		return err
 	}
-	// Whatever happens, nothing of the lane is at work and nothing secret is left when its next user comes.
+	// Whatever happens, nothing secret is left for the lane's next user.
 	defer func() {
 		if werr := p.lane.on.do(p.wipe); err == nil {
 			err = werr
@@ -211,10 +212,10 @@ func (p *proof) beside() func() error {
 	var failed [nbSides]error
 	for k, sections := range sideOf {
 		w, l := &p.lane.sides[k], &p.key.plan.lane
-		scratch := cudalib.Block{At: p.at(l.side[k]), Bytes: l.sideBytes[k]}
+		x := area{cudalib.Block{At: p.at(l.side[k]), Bytes: l.sideBytes[k]}, &p.used[1+k]}
 		wg.Go(func() {
 			for _, s := range sections {
-				if failed[k] = p.stageOn(w, s.stage(), func() error { return p.sum(s, w.dev, scratch) }); failed[k] != nil {
+				if failed[k] = p.stageOn(w, s.stage(), func() error { return p.sum(s, w.dev, x) }); failed[k] != nil {
 					return
 				}
 			}
@@ -244,7 +245,7 @@ func (p *proof) mainLine(event func(contract.ProveEvent)) (err error) {
 		if p.key.plan.sides && s.side() >= 0 {
 			continue
 		}
-		if err := p.stage(s.stage(), func() error { return p.sum(s, p.lane.dev, p.scratch()) }); err != nil {
+		if err := p.stage(s.stage(), func() error { return p.sum(s, p.lane.dev, area{p.scratch(), &p.used[0]}) }); err != nil {
 			return err
 		}
 	}
@@ -294,7 +295,7 @@ func (p *proof) expand() error {
 	put := func(b []byte) (cudalib.Addr, error) {
 		to := at
 		at += cudalib.Addr(up(int64(len(b))))
-		t, err := r.uploadBytes(to, b, 0, p.tasks)
+		t, err := r.uploadBytes(to, b, p.lane.wiped, p.tasks)
 		ticket = max(ticket, t)
 		return to, err
 	}
@@ -312,7 +313,7 @@ func (p *proof) expand() error {
 		}
 	} else {
 		w.List = w.Scalars
-		if ticket, err = r.uploadBytes(w.Scalars, list, 0, p.tasks); err != nil {
+		if ticket, err = r.uploadBytes(w.Scalars, list, p.lane.wiped, p.tasks); err != nil {
 			return err
 		}
 	}
@@ -438,13 +439,19 @@ func (p *proof) quotient() error {
 	return err
 }
 
+// area is a piece of scratch, and how much of it a proof has written.
+type area struct {
+	cudalib.Block
+	used *int64
+}
+
 // sum makes the sum over a section on a lane of the library, in pieces, which come from the device's memory or are streamed through it (by the main line's lane only). Its
 // parts go to the section's part of the results.
-func (p *proof) sum(s section, dev *cudalib.Lane, scratch cudalib.Block) error {
+func (p *proof) sum(s section, dev *cudalib.Lane, scratch area) error {
 	k := p.key
 	count, n, bytes := sectionCounts(&k.shape)[s], k.plan.piece(s), s.pointBytes()
 	result := p.at(k.plan.lane.results + p.resultOffset(s))
-	m := cudalib.MSM{Group: s.group(), Scratch: scratch, Scalars: p.at(k.plan.lane.scalars), Witness: true, Classes: p.at(k.plan.lane.classes)}
+	m := cudalib.MSM{Group: s.group(), Scratch: scratch.Block, Scalars: p.at(k.plan.lane.scalars), Witness: true, Classes: p.at(k.plan.lane.classes)}
 	first := 0
 	switch s {
 	case sectionH:
@@ -471,11 +478,12 @@ func (p *proof) sum(s section, dev *cudalib.Lane, scratch cudalib.Block) error {
 				return err
 			}
 		}
-		t, windows, err := dev.MSM(&m, up)
+		t, sum, err := dev.MSM(&m, up)
+		*scratch.used = max(*scratch.used, sum.Used)
 		if err != nil {
 			return err
 		}
-		p.windows[s] = append(p.windows[s], windows)
+		p.windows[s] = append(p.windows[s], sum.Windows)
 		halves.used(t)
 		if err := p.ctx.Err(); err != nil {
 			return err
@@ -512,17 +520,26 @@ func (p *proof) fetch() error {
 	return p.sums.add(raw, p.key, &p.windows)
 }
 
-// wipe waits for the lane and overwrites what its memory tells of the witness.
-func (p *proof) wipe() error {
+// wipe waits for the lane and overwrites what its memory tells of the witness. It does not wait for that: the lane's next proof does, on the device.
+func (p *proof) wipe() (err error) {
 	if err := p.key.g.dev.Lost(); err != nil {
 		return err
 	}
 	if err := p.lane.drain(); err != nil {
 		return err
 	}
-	if _, err := p.lane.dev.Clear(p.at(0), p.key.plan.lane.secret); err != nil {
-		return err
-	}
 	p.lane.ring.wipe()
-	return p.lane.dev.Wait(cudalib.QueueWork, 0)
+	l, z := &p.key.plan.lane, &p.key.plan.sizes
+	parts := [][2]int64{{0, l.scratch}, {l.scratch, min(l.scratchBytes, max(p.used[0], z.Quotient, z.Witness, z.Evaluate))}}
+	for k := range nbSides {
+		parts = append(parts, [2]int64{l.side[k], min(l.sideBytes[k], p.used[1+k])})
+	}
+	for _, x := range parts {
+		if x[1] > 0 {
+			if p.lane.wiped, err = p.lane.dev.Clear(p.at(x[0]), x[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

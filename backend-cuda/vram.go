@@ -29,6 +29,7 @@ const (
 	forKeys   = "keys"
 	forTables = "tables"
 	forLanes  = "lanes"
+	forSetup  = "set-ups"
 )
 
 // round is the bytes that a block really takes.

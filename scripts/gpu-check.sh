@@ -12,6 +12,7 @@
 #   suite     conformance suite, fixtures of circom byte for byte, limits of memory, 50 proofs with flat memory
 #   large     proofs of 2^16 and 2^20 rows byte for byte, resident and streamed
 #   weir      weir itself with the plugin: doctor, prove, verify, a missing library, a plugin that is killed at work
+#   fault     a kernel that reads where nothing is: no proof comes of it, and the device counts as lost
 #   sanitize  compute-sanitizer memcheck and racecheck on small sizes, where it is installed and works
 #   times     tables of times: sums, transforms, sparse products
 #   proofs    times of whole proofs
@@ -150,13 +151,14 @@ step() {
 	ntt) run ntt 240 ./ntt_check vectors -max "$max" -no-times ;;
 	poly) run poly 240 ./poly_check vectors -no-times ;;
 	sums) gotest sums 240 'TestSumsAreGnarks' ;;
-	suite) gotest suite 540 'TestConformance|TestFixturesAreTheCPUs|TestLimits|TestMemoryIsFlat|TestDescribes' ;;
+	suite) gotest suite 540 'TestConformance|TestFixturesAreTheCPUs|TestLimits|TestMemoryIsFlat|TestMakeKeyIsTheCPUs' ;;
 	large) gotest large 420 'TestLargeProofsAreTheCPUs' ;;
 	weir)
 		export -f endtoend plugin used
 		export here
 		lines=25 run weir 240 bash -c endtoend
 		;;
+	fault) WEIR_TEST_DEVICE_FAULT=1 gotest fault 60 'TestDeviceFault' ;;
 	sanitize) sanitizer ;;
 	times)
 		lines=200
@@ -175,7 +177,7 @@ step() {
 
 nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit,clocks.max.sm,uuid --format=csv,noheader 2>/dev/null | tee "$out/device.log"
 date -u +%Y-%m-%dT%H:%MZ | tee -a "$out/device.log"
-[ $# -gt 0 ] || set -- msm ntt poly sums suite large weir sanitize times proofs
+[ $# -gt 0 ] || set -- msm ntt poly sums suite large weir fault sanitize times proofs
 for s in "$@"; do step "$s"; done
 if [ -n "$failed" ]; then
 	echo "gpu-check: FAILED:$failed; output in $out"

@@ -14,6 +14,9 @@ import (
 // partPoints is how many points are made at a time; cancellation is looked at between.
 const partPoints = 1 << 15
 
+// otherPoints is the same for a Multiplier that is not the processor: a device wants more at a time.
+const otherPoints = 1 << 18
+
 // source gives the scalars of a section in order: it fills part as far as it goes and says how far; 0 is the end.
 type source func(part []fr.Element) int
 
@@ -78,19 +81,23 @@ func (m *maker) oddCoset(byDelta *fr.Element) source {
 }
 
 // multiply sets points[i] to scalars[i] times a fixed base.
-type multiply[P any] func(ctx context.Context, points []P, scalars []fr.Element, tasks int) error
+type multiply[P any] func(ctx context.Context, points []P, scalars []fr.Element) error
 
 // emitG1 makes the points of a section and passes them on.
 func (m *maker) emitG1(s Section, from source) error {
-	return emit(m, s, from, m.g1.Mul, m.sink.G1, 1)
+	return emit(m, s, from, m.by.MulG1, m.sink.G1, 1)
 }
 
 func (m *maker) emitG2(s Section, from source) error {
-	return emit(m, s, from, m.g2.Mul, m.sink.G2, weightG2)
+	return emit(m, s, from, m.by.MulG2, m.sink.G2, weightG2)
 }
 
 func emit[P bls.G1Affine | bls.G2Affine](m *maker, s Section, from source, mul multiply[P], to func(Section, []P) error, weight int) error {
-	scalars := make([]fr.Element, min(partPoints, max(m.n, m.sys.NbWires)))
+	most := partPoints
+	if m.opts.Multiplier != nil {
+		most = otherPoints
+	}
+	scalars := make([]fr.Element, min(most, max(m.n, m.sys.NbWires)))
 	points := make([]P, len(scalars))
 	defer clear(scalars)
 	for {
@@ -99,7 +106,7 @@ func emit[P bls.G1Affine | bls.G2Affine](m *maker, s Section, from source, mul m
 		if n == 0 {
 			return m.ctx.Err()
 		}
-		if err := mul(m.ctx, points[:n], scalars[:n], m.tasks); err != nil {
+		if err := mul(m.ctx, points[:n], scalars[:n]); err != nil {
 			return err
 		}
 		if err := to(s, points[:n]); err != nil {

@@ -10,6 +10,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"math/big"
 	"slices"
 
@@ -74,13 +75,41 @@ func (a AltH) inFile(log int) AltH {
 
 // Options of a set-up.
 type Options struct {
-	Scalars  *Scalars // required
-	Rows     groth16.RowOrder
-	H        groth16.HBasis
-	AltH     AltH
-	Tasks    int                                  // goroutines; at least 1
-	Progress func(stage string, fraction float64) // may be nil; fraction is of the whole
+	Scalars *Scalars // required
+	Rows    groth16.RowOrder
+	H       groth16.HBasis
+	AltH    AltH
+	// Multiplier, where it is not nil, makes the points: once for the two bases of a set-up. Default is fixed-base tables on the processor.
+	Multiplier func(ctx context.Context, g1 *bls.G1Affine, g2 *bls.G2Affine) (Multiplier, error)
+	Tasks      int                                  // goroutines; at least 1
+	Progress   func(stage string, fraction float64) // may be nil; fraction is of the whole
 }
+
+// Multiplier makes multiples of two points.
+type Multiplier interface {
+	// MulG1 sets points[i] to scalars[i] times the base; so does MulG2. One call at a time, of at most 2^18 scalars.
+	MulG1(ctx context.Context, points []bls.G1Affine, scalars []fr.Element) error
+	MulG2(ctx context.Context, points []bls.G2Affine, scalars []fr.Element) error
+	// Close gives everything back. It is called once, however the set-up ended.
+	Close() error
+}
+
+// processor is the Multiplier of fixed-base tables.
+type processor struct {
+	g1    *fixedbase.TableG1
+	g2    *fixedbase.TableG2
+	tasks int
+}
+
+func (p *processor) MulG1(ctx context.Context, points []bls.G1Affine, scalars []fr.Element) error {
+	return p.g1.Mul(ctx, points, scalars, p.tasks)
+}
+
+func (p *processor) MulG2(ctx context.Context, points []bls.G2Affine, scalars []fr.Element) error {
+	return p.g2.Mul(ctx, points, scalars, p.tasks)
+}
+
+func (p *processor) Close() error { return nil }
 
 // Make makes a key for sys. sys must have been validated, and have its C rows. It errors with the class of ctx's error soon after ctx ends.
 func Make(ctx context.Context, sys *r1cs.System, opts Options, sink Sink) error {
@@ -106,7 +135,11 @@ func Make(ctx context.Context, sys *r1cs.System, opts Options, sink Sink) error 
 	m.values = make([]fr.Element, m.n)
 	m.x, m.k = make([]fr.Element, sys.NbWires), make([]fr.Element, sys.NbWires)
 	defer func() { clear(m.values); clear(m.x); clear(m.k) }()
-	return errs.Wrap(m.run(), op)
+	err := m.run()
+	if m.by != nil {
+		err = errors.Join(err, m.by.Close())
+	}
+	return errs.Wrap(err, op)
 }
 
 // maker is one set-up at work.
@@ -121,8 +154,7 @@ type maker struct {
 
 	values []fr.Element // of Lagrange's basis at tau, in the domain's natural order
 	x, k   []fr.Element // a wire each
-	g1     *fixedbase.TableG1
-	g2     *fixedbase.TableG2
+	by     Multiplier
 
 	done, whole int // points made and to be made, a G2 point counted as weightG2
 }
@@ -183,12 +215,20 @@ func (m *maker) tables(shape *groth16.Shape) (err error) {
 	var e big.Int
 	g1.ScalarMultiplication(&g1, m.opts.Scalars.G1.BigInt(&e))
 	g2.ScalarMultiplication(&g2, m.opts.Scalars.G2.BigInt(&e))
-	fixed := 3 + shape.NbPublic + 1
-	if m.g1, err = fixedbase.NewG1(m.ctx, &g1, shape.NbA+shape.NbB+shape.NbPrivate()+shape.NbH+fixed, m.tasks); err != nil {
+	if m.opts.Multiplier != nil {
+		m.by, err = m.opts.Multiplier(m.ctx, &g1, &g2)
 		return err
 	}
-	m.g2, err = fixedbase.NewG2(m.ctx, &g2, shape.NbB+3, m.tasks)
-	return err
+	p := &processor{tasks: m.tasks}
+	fixed := 3 + shape.NbPublic + 1
+	if p.g1, err = fixedbase.NewG1(m.ctx, &g1, shape.NbA+shape.NbB+shape.NbPrivate()+shape.NbH+fixed, m.tasks); err != nil {
+		return err
+	}
+	if p.g2, err = fixedbase.NewG2(m.ctx, &g2, shape.NbB+3, m.tasks); err != nil {
+		return err
+	}
+	m.by = p
+	return nil
 }
 
 // points makes the five sections.
@@ -237,11 +277,11 @@ func (m *maker) verifyingKey() (*groth16.VerifyingKey, error) {
 	}
 	scalars := append([]fr.Element{s.Alpha, s.Beta, s.Delta}, ic...)
 	g1 := make([]bls.G1Affine, len(scalars))
-	if err := m.g1.Mul(m.ctx, g1, scalars, m.tasks); err != nil {
+	if err := m.by.MulG1(m.ctx, g1, scalars); err != nil {
 		return nil, err
 	}
 	var g2 [3]bls.G2Affine
-	if err := m.g2.Mul(m.ctx, g2[:], []fr.Element{s.Beta, s.Gamma, s.Delta}, m.tasks); err != nil {
+	if err := m.by.MulG2(m.ctx, g2[:], []fr.Element{s.Beta, s.Gamma, s.Delta}); err != nil {
 		return nil, err
 	}
 	return &groth16.VerifyingKey{AlphaG1: g1[0], BetaG1: g1[1], DeltaG1: g1[2], BetaG2: g2[0], GammaG2: g2[1], DeltaG2: g2[2], IC: g1[3:]}, nil

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "fixed_base.h"
 #include "msm.h"
 #include "spmv.h"
 #include "witness.h"
@@ -194,7 +195,7 @@ void count(uint64_t to[6]) {
 	to[2] = msm_launches(Group::g2);
 	to[3] = spmv_launches();
 	to[4] = witness_launches();
-	to[5] = 0;
+	to[5] = fixed_base_launches();
 }
 
 // Takes the range that begins at address out of a list; null: there is none.

@@ -1,5 +1,6 @@
 // The C border: the steps of a proof, over the device level (ntt.h, poly.h, witness.h, spmv.h, msm.h).
 #include "api.cuh"
+#include "fixed_base.h"
 #include "launch.cuh"
 #include "msm.h"
 #include "poly.h"
@@ -76,6 +77,11 @@ cudaError_t msm_bytes(const Device* d, Group g, uint64_t n, uint64_t* bytes) {
 	return cudaSuccess;
 }
 
+void used(weir_cuda_msm_args* a, uint64_t workspace, const MsmPlan& plan) {
+	uint64_t end = workspace + plan.workspace - a->scratch;
+	if (end > a->scratch_used) a->scratch_used = end;
+}
+
 // Sums points times scalars in windows, within limit bytes at scratch.
 cudaError_t run_windows(weir_cuda_msm_args* a, Group g, uint64_t n, const MsmInput& in, uint64_t scratch, uint64_t limit, cudaStream_t stream) {
 	MsmPlan plan;
@@ -83,6 +89,7 @@ cudaError_t run_windows(weir_cuda_msm_args* a, Group g, uint64_t n, const MsmInp
 	if (plan.windows > (int)WEIR_CUDA_MSM_WINDOWS) return cudaErrorInvalidValue;
 	MsmInput with = in;
 	with.windows = at<void>(a->result + (g == Group::g1 ? 96 : 192));
+	used(a, scratch, plan);
 	WEIR_TRY(msm_run(plan, with, nullptr, at<void>(scratch), stream));
 	a->windows = (uint32_t)plan.windows;
 	a->window_bits = (uint32_t)plan.window_bits;
@@ -98,6 +105,7 @@ cudaError_t run_witness(weir_cuda_msm_args* a, Group g, const Step& s) {
 	const uint64_t n = a->nb_points, affine = g == Group::g1 ? 96 : 192;
 	const WitnessSum w = lay(a->scratch, g, n);
 	const uint64_t left = a->scratch + a->scratch_bytes - w.sum;
+	a->scratch_used = w.sum - a->scratch;
 	SelectCall select;
 	select.codes = at<uint64_t>(a->classes + 256);
 	select.points = n;
@@ -120,6 +128,7 @@ cudaError_t run_witness(weir_cuda_msm_args* a, Group g, const Step& s) {
 	if (signs == 0) return cudaSuccess;
 	MsmPlan plan;
 	WEIR_TRY(sum_plan(&plan, g, signs, left));
+	used(a, w.sum, plan);
 	return sum_run(plan, at<void>(a->points), select.signs, select.counts, at<void>(a->result), at<void>(w.sum), s.stream);
 }
 
@@ -150,7 +159,7 @@ void weir_cuda_sizes(weir_cuda_sizes_args* a) {
 	a->classes_bytes = a->wires ? 256 + up256(8 * witness_code_words(a->wires)) : 0;
 	a->witness_bytes = 0;
 	a->evaluate_bytes = a->rows || a->coeffs ? up256(spmv_workspace(a->rows, a->terms, (uint32_t)a->coeffs)) : 0;
-	a->fixed_base_bytes = 0;
+	a->fixed_base_bytes = a->fixed_g2 ? fixed_base_bytes(Group::g2) : a->fixed_g1 ? fixed_base_bytes(Group::g1) : 0;
 	cudaError_t err = msm_bytes(d, Group::g1, a->g1_points, &a->g1_bytes);
 	if (err == cudaSuccess) err = msm_bytes(d, Group::g2, a->g2_points, &a->g2_bytes);
 	if (err != cudaSuccess) fail_cuda(&a->call, err, "sizes");
@@ -274,6 +283,7 @@ void weir_cuda_msm(weir_cuda_msm_args* a) {
 		return;
 	}
 	a->windows = a->window_bits = 0;
+	a->scratch_used = 0;
 	// A point that is not needed is infinity, which is all zero.
 	if (err == cudaSuccess) err = cudaMemsetAsync(at<void>(a->result), 0, g == Group::g1 ? 96 : 192, s.stream);
 	if (err == cudaSuccess && a->nb_points > 0) err = a->kind == WEIR_CUDA_SCALARS_WITNESS ? run_witness(a, g, s) : run_dense(a, g, s);
@@ -281,5 +291,15 @@ void weir_cuda_msm(weir_cuda_msm_args* a) {
 }
 
 void weir_cuda_fixed_base(weir_cuda_fixed_base_args* a) {
-	if (begin(&a->call, sizeof *a)) fail(&a->call, WEIR_CUDA_UNSUPPORTED, "this build makes no development keys on the device");
+	Step s = step(&a->call, sizeof *a, a->device, a->lane, WEIR_CUDA_QUEUE_WORK, a->after);
+	if (!s) return;
+	if (a->group != 1 && a->group != 2) {
+		fail(&a->call, WEIR_CUDA_INVALID, "group");
+		return;
+	}
+	const Group g = a->group == 2 ? Group::g2 : Group::g1;
+	if (too_small(&a->call, a->scratch_bytes, fixed_base_bytes(g), "scratch is smaller than weir_cuda_sizes says")) return;
+	cudaError_t err = a->make_table ? fixed_base_table(g, at<void>(a->base), at<void>(a->scratch), s.stream) : cudaSuccess;
+	if (err == cudaSuccess) err = fixed_base(g, at<void>(a->scratch), at<Fr>(a->scalars), a->nb_scalars, at<void>(a->points), s.stream);
+	finish(&a->call, s, err, "multiples of a point", &a->ticket);
 }

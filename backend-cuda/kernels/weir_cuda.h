@@ -295,8 +295,9 @@ typedef struct weir_cuda_msm_args {
 	uint64_t result;
 	uint64_t scratch;
 	uint64_t scratch_bytes;
-	uint32_t windows;     /* out: at most WEIR_CUDA_MSM_WINDOWS, may be 0 */
-	uint32_t window_bits; /* out */
+	uint64_t scratch_used; /* out: bytes from the begin of scratch that are or will be written */
+	uint32_t windows;      /* out: at most WEIR_CUDA_MSM_WINDOWS, may be 0 */
+	uint32_t window_bits;  /* out */
 } weir_cuda_msm_args;
 
 /* weir_cuda_fixed_base: points[i] = scalars[i] base, affine: for development keys. */
@@ -307,11 +308,11 @@ typedef struct weir_cuda_fixed_base_args {
 	uint32_t group;
 	uint64_t after;
 	uint64_t ticket;  /* out */
-	uint64_t base;    /* device: affine, finite */
+	uint64_t base;    /* device: affine, finite; with make_table */
 	uint64_t scalars; /* device: Fr[nb_scalars] */
 	uint64_t nb_scalars;
 	uint64_t points;  /* device: affine[nb_scalars] */
-	uint32_t make_table; /* 1: scratch holds no table of this base yet */
+	uint32_t make_table; /* 1: scratch gets the table of base first; 0: it has it from a call before */
 	uint32_t reserved;
 	uint64_t scratch;
 	uint64_t scratch_bytes;

@@ -165,6 +165,7 @@ type (
 		Points, NbPoints, Scalars, Index, First uint64
 		Kind, Reserved                          uint32
 		Classes, Result, Scratch, ScratchBytes  uint64
+		ScratchUsed                             uint64
 		Windows, WindowBits                     uint32
 	}
 

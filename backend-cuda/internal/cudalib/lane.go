@@ -20,6 +20,12 @@ const (
 // Windows says what a sum comes as, beside one affine point: N points of coordinates X, Y, ZZ, ZZZ, of which number w counts 2^(Bits w) fold.
 type Windows struct{ N, Bits int }
 
+// Sum is what MSM tells: the shape of the result, and how much of the scratch was written.
+type Sum struct {
+	Windows Windows
+	Used    int64
+}
+
 // maxWindows is how many there are at most.
 const maxWindows = 64
 
@@ -155,7 +161,7 @@ type MSM struct {
 }
 
 // MSM sums points. What lies at Result when the ticket is done is as the windows say.
-func (l *Lane) MSM(m *MSM, after Ticket) (Ticket, Windows, error) {
+func (l *Lane) MSM(m *MSM, after Ticket) (Ticket, Sum, error) {
 	a := msmArgs{Device: l.d.handle, Lane: l.n, Group: uint32(m.Group), After: uint64(after), Points: uint64(m.Points), NbPoints: uint64(m.N), Scalars: uint64(m.Scalars),
 		Index: uint64(m.Index), First: uint64(m.First), Classes: uint64(m.Classes), Result: uint64(m.Result), Scratch: uint64(m.Scratch.At), ScratchBytes: uint64(m.Scratch.Bytes)}
 	if m.Witness {
@@ -165,7 +171,7 @@ func (l *Lane) MSM(m *MSM, after Ticket) (Ticket, Windows, error) {
 	if err == nil && a.Windows > maxWindows {
 		err = errs.Mismatch(errs.Internal, "cuda msm", "windows", fmt.Sprintf("at most %d", maxWindows), a.Windows)
 	}
-	return Ticket(a.Ticket), Windows{int(a.Windows), int(a.WindowBits)}, err
+	return Ticket(a.Ticket), Sum{Windows{int(a.Windows), int(a.WindowBits)}, int64(a.ScratchUsed)}, err
 }
 
 // FixedBase is the operands of weir_cuda_fixed_base.

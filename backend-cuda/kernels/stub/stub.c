@@ -766,6 +766,7 @@ void weir_cuda_msm(weir_cuda_msm_args *a)
 			fail(&a->call, WEIR_CUDA_INVALID, "stub: classes of no witness");
 	}
 	a->windows = a->window_bits = 0;
+	a->scratch_used = a->scratch_bytes;
 	if (a->call.code == WEIR_CUDA_OK) {
 		a->window_bits = 3;
 		a->windows = g2 ? g2_parts(result, points, a->nb_points, w, index, a->first) : g1_parts(result, points, a->nb_points, w, index, a->first);
@@ -781,9 +782,17 @@ void weir_cuda_fixed_base(weir_cuda_fixed_base_args *a)
 		return;
 	int g2 = a->group == 2;
 	uint64_t affine = g2 ? sizeof(g2_affine) : sizeof(g1_affine);
-	void *base = range(&a->call, a->base, affine, "base"), *points = range(&a->call, a->points, affine * a->nb_scalars, "points");
+	void *base = a->make_table ? range(&a->call, a->base, affine, "base") : NULL, *points = range(&a->call, a->points, affine * a->nb_scalars, "points");
 	fr *w = range(&a->call, a->scalars, 32 * a->nb_scalars, "scalars");
-	scratch(&a->call, a->scratch, a->scratch_bytes, need_fixed(a->nb_scalars));
+	/* the table is the base */
+	if (a->make_table) {
+		scratch(&a->call, a->scratch, a->scratch_bytes, need_fixed(1));
+		if (a->call.code == WEIR_CUDA_OK)
+			memcpy((void *)a->scratch, base, affine);
+	} else {
+		range(&a->call, a->scratch, need_fixed(a->nb_scalars), "scratch");
+	}
+	base = (void *)a->scratch;
 	for (uint64_t i = 0; i < a->nb_scalars && a->call.code == WEIR_CUDA_OK; i++) {
 		uint64_t k[4];
 		fr_plain(k, &w[i]);

@@ -440,9 +440,12 @@ int main(int argc, char** argv) {
 	CUDA_OK(cudaGetDeviceProperties(&p, 0));
 	printf("%s\n", p.name);
 	if (checked) {
-		for (const char* name : {"random-1", "random-2", "random-3", "random-4-noc", "random-5", "random-6-full", "random-8", "random-10", "random-11", "random-12", "random-12-noc",
+		std::vector<const char*> names = {"random-1", "random-2", "random-3", "random-4-noc", "random-5", "random-6-full", "circom-multiplier", "circom-nopublic"};
+		if (!only_small)
+			names = {"random-1", "random-2", "random-3", "random-4-noc", "random-5", "random-6-full", "random-8", "random-10", "random-11", "random-12", "random-12-noc",
 		                         "random-12-full", "circom-allzero", "circom-dom_1022", "circom-dom_1023", "circom-multiplier", "circom-nopublic", "circom-publics100",
-		                         "circom-unused_input", "circom-zero_constraints"})
+		                         "circom-unused_input", "circom-zero_constraints"};
+		for (const char* name : names)
 			circuit_file(dir + "/" + name + ".wvec", name);
 		if (only_small) return finish("poly_check");
 		for (int log : {10, 11, 16, 18, 21, 22}) {
