@@ -2,9 +2,11 @@ package cuda
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -324,7 +326,11 @@ func TestLargeProofsAreTheCPUs(t *testing.T) {
 // backend's, whose time is a metric too.
 func BenchmarkProof(b *testing.B) {
 	needsDevice(b)
-	for _, log := range []int{16, 18, 20, 22} {
+	logs := []int{16, 18, 20, 22}
+	if os.Getenv("WEIR_BENCH_LARGE") == "1" { // minutes for the circuit and its key
+		logs = []int{24}
+	}
+	for _, log := range logs {
 		b.Run(fmt.Sprintf("2^%d", log), func(b *testing.B) {
 			pool := slab.NewPool(slab.PoolOptions{Name: "cuda"})
 			s := generated(b, pool, circuitgen.PoRepMix(circuitgen.FillDomain(log, 1), 3), setup.Options{})
@@ -334,9 +340,11 @@ func BenchmarkProof(b *testing.B) {
 				processor += x.Elapsed
 			}
 			x := newBackend(b, pool, testOptions)
+			begin := time.Now()
 			if _, err := s.load(x, "key"); err != nil {
 				b.Fatal(err)
 			}
+			b.Logf("key loaded in %.2f s; %v", time.Since(begin).Seconds(), x.keys["key"].plan)
 			req, free := s.buffers(0, assignment.Compact)
 			defer free()
 			req.KeyID, req.InsecureTestRandomness = "key", fixedRandomness()
@@ -353,6 +361,26 @@ func BenchmarkProof(b *testing.B) {
 					b.Fatal("not the CPU backend's proof")
 				}
 			}
+			// Two lanes, side by side.
+			const each = 8
+			var wg sync.WaitGroup
+			var failed [2]error
+			start := time.Now()
+			for k := range failed {
+				wg.Go(func() {
+					for range each {
+						if _, err := x.Prove(b.Context(), req, func(contract.ProveEvent) {}); err != nil {
+							failed[k] = err
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if err := errors.Join(failed[:]...); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(time.Since(start).Seconds()*1e3/(2*each), "ms-each-on-2-lanes")
 			if len(all) > 2 { // the first ones warm up
 				all, stages = all[1:], stages[1:]
 			}
