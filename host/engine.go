@@ -43,6 +43,7 @@ type Engine struct {
 	setups   map[uint64]context.CancelCauseFunc
 	idle     *sync.Cond // jobs or setups may have become empty
 
+	unwatch   func() // stops telling the listener of the account; nil: nobody listens
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -101,7 +102,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers, ReserveCritical: reserve, Clock: cfg.Clock,
 		Idle: func() int64 { return e.pool.Stats().IdleBytes }, Trim: func(keep int64) { e.pool.Trim(keep) }})
 	if cfg.Listener.Ledger != nil {
-		e.ledger.Watch(cfg.Listener.Ledger)
+		e.unwatch = e.ledger.Watch(cfg.Listener.Ledger)
 	}
 	e.keys = newKeyStore(e)
 	for _, c := range cfg.Backends {
@@ -352,6 +353,9 @@ func (e *Engine) close(ctx context.Context) error {
 	}
 	for _, f := range e.fronts {
 		all = append(all, f.synth.Shutdown(ctx))
+	}
+	if e.unwatch != nil {
+		e.unwatch() // the listener has been told of the last change when Close returns
 	}
 	if s := e.ledger.Stats(); s.Total != 0 || s.PermitsUsed != 0 || s.Grants != 0 || s.Waiting != 0 {
 		all = append(all, errs.New(errs.Internal, "close engine", "not given back: %v; %d permits, %d grants, %d waiting", s.Reserved.String(), s.PermitsUsed, s.Grants, s.Waiting))
