@@ -13,6 +13,7 @@
 #   large     proofs of 2^16 and 2^20 rows byte for byte, resident and streamed
 #   weir      weir itself with the plugin: doctor, prove, verify, a missing library, a plugin that is killed at work
 #   fault     a kernel that reads where nothing is: no proof comes of it, and the device counts as lost
+#   devices   on a machine with several GPUs: the one that is assigned does the work, in whatever order they are visible
 #   sanitize  compute-sanitizer memcheck and racecheck on small sizes, where it is installed and works
 #   times     tables of times: sums, transforms, sparse products
 #   proofs    times of whole proofs
@@ -145,6 +146,24 @@ endtoend() {
 	rm -rf "$w"
 }
 
+# devices runs one proof for each GPU and each of two orders.
+devices() {
+	local -a uuids
+	local u i=0 forward backward
+	mapfile -t uuids < <(nvidia-smi --query-gpu=uuid --format=csv,noheader)
+	if [ "${#uuids[@]}" -lt 2 ]; then
+		echo "gpu-check: devices did not run: ${#uuids[@]} GPU here"
+		return
+	fi
+	forward="$(seq -s, 0 $((${#uuids[@]} - 1)))"
+	backward="$(seq -s, $((${#uuids[@]} - 1)) -1 0)"
+	for u in "${uuids[@]}"; do
+		WEIR_TEST_DEVICE="$u" CUDA_VISIBLE_DEVICES="$forward" gotest "device-$i-forward" 60 'TestAssignedDevice'
+		WEIR_TEST_DEVICE="$u" CUDA_VISIBLE_DEVICES="$backward" gotest "device-$i-backward" 60 'TestAssignedDevice'
+		i=$((i + 1))
+	done
+}
+
 step() {
 	case "$1" in
 	msm) run msm 240 ./msm_check check ;;
@@ -159,6 +178,7 @@ step() {
 		lines=25 run weir 240 bash -c endtoend
 		;;
 	fault) WEIR_TEST_DEVICE_FAULT=1 gotest fault 60 'TestDeviceFault' ;;
+	devices) devices ;;
 	sanitize) sanitizer ;;
 	times)
 		lines=200
@@ -177,7 +197,7 @@ step() {
 
 nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit,clocks.max.sm,uuid --format=csv,noheader 2>/dev/null | tee "$out/device.log"
 date -u +%Y-%m-%dT%H:%MZ | tee -a "$out/device.log"
-[ $# -gt 0 ] || set -- msm ntt poly sums suite large weir fault sanitize times proofs
+[ $# -gt 0 ] || set -- msm ntt poly sums suite large weir fault devices sanitize times proofs
 for s in "$@"; do step "$s"; done
 if [ -n "$failed" ]; then
 	echo "gpu-check: FAILED:$failed; output in $out"
