@@ -107,7 +107,7 @@ func OpenShape(b []byte) (*ShapeFile, error) {
 		blocks += (x.Each.Rows + blockRows - 1) / blockRows
 		boolean += (x.Each.Aux + 7) / 8
 	}
-	if at != s.head.counts || !at.sane() {
+	if at != s.head.counts || !at.sane() || at.Inputs < 1 {
 		return bad("segments", fmt.Sprintf("%+v", s.head.counts), fmt.Sprintf("%+v", at))
 	}
 	if err := s.readOuter(secs[secOuter]); err != nil {

@@ -13,9 +13,10 @@ import (
 )
 
 // Form is the smaller form for a witness of these counts, and its bytes: exact, whatever the values.
-func (c Counts) Form() (assignment.Form, int64) {
-	return assignment.Choose(c.Wires(), c.Wires()-c.Bits)
-}
+func (c Counts) Form() (assignment.Form, int64) { return assignment.Choose(c.Wires(), c.listed()) }
+
+// listed is how many values are listed in the compact form: all but the bits, of which the one is one too.
+func (c Counts) listed() int { return c.Wires() - c.Bits - 1 }
 
 // Measure runs c without keeping rows or values, and of each Repeat only the first part. It takes a small part of the time and none of the memory of Record.
 func Measure(ctx context.Context, c Circuit) (Counts, error) {
@@ -36,7 +37,7 @@ func Witness(ctx context.Context, c Circuit, want Counts, buf []byte, tasks int)
 	}
 	listed := want.Wires()
 	if form == assignment.Compact {
-		listed -= want.Bits
+		listed = want.listed()
 	}
 	d, err := assignment.NewDirect(buf, form, want.Wires(), listed)
 	if err != nil {
@@ -86,16 +87,23 @@ func (w *writer) at(n Counts) *writer {
 	c.pos = w.want.Inputs + n.Aux
 	c.listed = c.pos
 	if c.isBit != nil {
-		c.listed -= n.Bits
+		c.listed -= n.Bits + 1
 	}
 	c.first = c.pos >> 6
 	return c
 }
 
-// input writes an input.
+// input writes an input. In the compact form the one is a bit.
 func (w *writer) input(i int, x *fr.Element) {
-	if !w.counting && i < w.want.Inputs {
+	switch {
+	case w.counting || i >= w.want.Inputs:
+	case w.isBit == nil:
 		w.list[i] = *x
+	case i == 0:
+		atomic.OrUint64(&w.isBit[0], 1)
+		atomic.OrUint64(&w.value[0], 1)
+	default:
+		w.list[i-1] = *x
 	}
 }
 
