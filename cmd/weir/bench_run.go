@@ -340,8 +340,8 @@ func (d *driver) stop(err error) {
 	}
 }
 
-// lostPause is how long nothing is asked for after a job that was lost.
-const lostPause = 50 * time.Millisecond
+// lostPause is how long a caller waits after a job that was lost: while the breaker of a plugin that died too often is open, jobs are refused at once.
+const lostPause = 500 * time.Millisecond
 
 // done counts a job. d.mu is held.
 func (d *driver) done(k *benchKind, r *host.Result, latency, ended time.Duration) {
