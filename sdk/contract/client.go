@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -143,12 +144,22 @@ func sane(sizes ...int64) bool {
 	return true
 }
 
-// quick is for calls that are answered at once: a plugin that does not is ended.
+// quick is for calls that are answered at once: a plugin that does not is ended. No deadline travels with the call: the plugin's side would end
+// the stream at that moment too, and whether it was late could not be told from its own error.
 func (c *caller) quick(ctx context.Context, rpc func(ctx context.Context) error) error {
-	inner, stop := context.WithTimeout(ctx, c.timeout())
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	var late atomic.Bool
+	t := time.AfterFunc(c.timeout(), func() { late.Store(true); stop() })
+	defer t.Stop()
 	err := rpc(inner)
-	if err != nil && inner.Err() != nil && ctx.Err() == nil {
+	switch {
+	case err == nil || isAnswer(err):
+		return errs.FromStatus(err)
+	case ctx.Err() != nil:
+		return errs.Wrap(ctx.Err(), "call")
+	case late.Load():
 		c.reap()
 		return &errs.Error{Class: errs.BackendGone, Op: "call", Found: "no answer within " + c.timeout().String(), Retryable: true}
 	}
