@@ -1,6 +1,7 @@
 # make cuda        bin/libweir_cuda.so for every architecture (nvcc 13 from PATH, else from pinned wheels)
 # make cuda-fast   the same for one architecture (CUDA_ARCH, default sm_90a)
 # make cuda-test   host-compiled arithmetic against gnark-crypto, and the programs that check kernels on a GPU (bin/cuda/*_check)
+# make cuda-archive  dist/weir-cuda-linux-amd64.tgz: weir, weir-backend-cuda and the library, to be unpacked anywhere together
 # make gpu-check   checks and measures on this machine's GPU; make gpu-check-archive packs the same into bin/gpu-check.tgz, which runs on any machine with a
 #                  driver: unpack it and start gpu-check/gpu-check.sh
 
@@ -9,8 +10,9 @@ CUDA_SRC := $(wildcard $(CUDA_DIR)/*.cu)
 CUDA_CHECKS := $(patsubst $(CUDA_DIR)/test/%.cu,%,$(wildcard $(CUDA_DIR)/test/*_check.cu))
 CUDA_ARCH ?= 90a
 CUDA_ARCHS = 80 86 89 90a 100 120
-# The newest entry brings PTX as well, for cards that come later.
-CUDA_ALL = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_120,code=compute_120
+# The newest brings PTX as well, for cards that come later.
+CUDA_PTX = 120
+CUDA_ALL = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) -gencode=arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX) -DWEIR_CUDA_PTX=$(CUDA_PTX)
 CUDA_ONE = -gencode=arch=compute_$(CUDA_ARCH),code=sm_$(CUDA_ARCH)
 # DEBUG_SYNC=1 checks after every launch.
 NVCCFLAGS = -std=c++17 -O3 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas -cudart static -MMD -MF $(@:.o=).d $(if $(DEBUG_SYNC),-DWEIR_DEBUG_SYNC)
@@ -20,11 +22,11 @@ bin/cuda/toolchain.mk: scripts/cuda-toolchain.sh
 	scripts/cuda-toolchain.sh >$@.tmp && mv $@.tmp $@
 
 # Only the goals below need a compiler; every other goal must not look for one.
-ifneq ($(filter cuda cuda-fast cuda-test cuda-checks gpu-check gpu-check-files gpu-check-archive bin/libweir_cuda.so bin/cuda/%,$(MAKECMDGOALS)),)
+ifneq ($(filter cuda cuda-archive cuda-fast cuda-test cuda-checks gpu-check gpu-check-files gpu-check-archive bin/libweir_cuda.so bin/cuda/%,$(MAKECMDGOALS)),)
 include bin/cuda/toolchain.mk
 endif
 
-.PHONY: cuda cuda-fast cuda-test cuda-checks gpu-check gpu-check-files gpu-check-archive
+.PHONY: cuda-archive cuda cuda-fast cuda-test cuda-checks gpu-check gpu-check-files gpu-check-archive
 
 bin/cuda/all/%.o: $(CUDA_DIR)/%.cu mk/cuda.mk | bin/cuda/toolchain.mk
 	@mkdir -p $(@D)
@@ -45,6 +47,14 @@ cuda: bin/cuda/all/libweir_cuda.so
 
 cuda-fast: bin/cuda/fast/libweir_cuda.so
 	cp $< bin/libweir_cuda.so
+
+cuda-archive: bin/cuda/all/libweir_cuda.so
+	rm -rf dist/weir-cuda
+	mkdir -p dist/weir-cuda
+	GOOS=linux GOARCH=amd64 $(GOBUILD) -o dist/weir-cuda/ ./cmd/weir ./backend-cuda/cmd/weir-backend-cuda
+	cp bin/cuda/all/libweir_cuda.so LICENSE dist/weir-cuda
+	tar -C dist -czf dist/weir-cuda-linux-amd64.tgz weir-cuda
+	rm -rf dist/weir-cuda
 
 # The check programs use the kernels' own interface, below the C ABI.
 bin/cuda/%_check: $(CUDA_DIR)/test/%_check.cu bin/cuda/fast/libweir_cuda.so
