@@ -20,7 +20,7 @@ Flags may stand before or after arguments. "weir COMMAND --help" explains a comm
 
 Exit codes: 0 done or valid, 1 a proof or witness is not valid, 3 input that cannot be used, 4 out of memory or disk, 5 a backend or service is gone,
 70 a bug in weir, 124 deadline exceeded, 130 stopped by a signal, 141 the reader of stdout went away.`,
-		Commands: []*cli.Command{proveCommand, verifyCommand, setupCommand, benchCommand, keyCommand, inspectCommand, planCommand, pluginCommand, configCommand, doctorCommand,
+		Commands: []*cli.Command{proveCommand, verifyCommand, setupCommand, benchCommand, keyCommand, inspectCommand, planCommand, filecoinCommand, pluginCommand, configCommand, doctorCommand,
 			versionCommand, completionCommand},
 		Writer:                    t.out,
 		ErrWriter:                 t.err,
