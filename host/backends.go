@@ -2,10 +2,12 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/weir-zk/weir/host/internal/gate"
 	"github.com/weir-zk/weir/host/internal/live"
+	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 )
@@ -19,17 +21,22 @@ type backend struct {
 
 	mu          sync.Mutex
 	info        *contract.ProverInfo // from the first Describe on
+	device      *ledger.Account      // nil: it works in the host's memory
+	deaths      int                  // of its processes
+	described   int                  // deaths before info and device
 	queue       *laneQueue
 	wrong       int // wrong proofs that were certainly the backend's fault
 	quarantined bool
 }
 
-// describe asks once who the backend is; the answer sets the number of lanes.
+// describe asks once who the backend is, and once more when its process has died, as the next one may find less memory free, or another device. The first answer sets
+// the number of lanes, each one the device's account.
 func (e *Engine) describe(ctx context.Context, b *backend) (*contract.ProverInfo, error) {
 	b.mu.Lock()
-	info := b.info
+	info, deaths := b.info, b.deaths
+	known := info != nil && deaths == b.described
 	b.mu.Unlock()
-	if info != nil {
+	if known {
 		return info, nil
 	}
 	info, err := b.prover.Describe(ctx)
@@ -39,15 +46,53 @@ func (e *Engine) describe(ctx context.Context, b *backend) (*contract.ProverInfo
 		}
 		return nil, errs.Wrap(err, "backend "+b.name)
 	}
+	device := e.openDevice(b, info)
 	b.mu.Lock()
-	if b.info == nil {
-		b.info = info
+	if b.queue == nil {
 		b.queue = newLaneQueue(max(1, info.Lanes), max(e.cfg.Lookahead, e.cfg.PartitionWorkers), e.cfg.PermitRelease != PermitFreed)
 	}
-	info = b.info
+	b.info, b.device, b.described = info, device, deaths
 	b.mu.Unlock()
 	b.health.set(up, nil)
 	return info, nil
+}
+
+// openDevice is the account of the device that info names; nil: it has no memory of its own. Backends that share a device share its account. Its budget is what the one
+// says that found most: what the others lack is what was taken when they looked, and that is charged.
+func (e *Engine) openDevice(b *backend, info *contract.ProverInfo) *ledger.Account {
+	if info.DeviceMemory <= 0 {
+		return nil
+	}
+	name := info.DeviceID
+	if name == "" || name == e.ledger.Host().Name() {
+		name = "device of backend " + b.name
+	}
+	e.deviceMu.Lock()
+	defer e.deviceMu.Unlock()
+	if e.deviceMemory[name] == nil {
+		e.deviceMemory[name] = map[*backend]int64{}
+	}
+	e.deviceMemory[name][b] = info.DeviceMemory
+	budget := int64(0)
+	for _, n := range e.deviceMemory[name] {
+		budget = max(budget, n)
+	}
+	return e.ledger.Device(ledger.DeviceOptions{Name: name, Budget: budget, From: fmt.Sprintf("%s, as backend %s says", info.Device, b.name)})
+}
+
+// died is told when a process of b is gone: it holds no keys any more.
+func (e *Engine) died(b *backend) {
+	b.mu.Lock()
+	b.deaths++
+	b.mu.Unlock()
+	go e.keys.lost(b)
+}
+
+// life is the account that b's keys are charged to beside the host's, and which of its processes that is true of.
+func (b *backend) life() (device *ledger.Account, described int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.device, b.described
 }
 
 // told is an event of b with its device. One that is quarantined is not up, whatever its process does.

@@ -43,6 +43,9 @@ type Engine struct {
 	setups   map[uint64]context.CancelCauseFunc
 	idle     *sync.Cond // jobs or setups may have become empty
 
+	deviceMu     sync.Mutex
+	deviceMemory map[string]map[*backend]int64 // by device: what each of its backends says that it has
+
 	unwatch   func() // stops telling the listener of the account; nil: nobody listens
 	closeOnce sync.Once
 	closeErr  error
@@ -96,7 +99,8 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	if reserve.Bytes >= budget {
 		return nil, errs.Mismatch(errs.InvalidArgument, "configuration", "critical_reserve", fmt.Sprintf("less than the memory budget, %v %s", ledger.Size(budget), from), ledger.Size(reserve.Bytes).String())
 	}
-	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}, keepSize: keepBytes, setups: map[uint64]context.CancelCauseFunc{}}
+	e := &Engine{cfg: cfg, deps: d, jobs: map[string]*run{}, kept: map[string]*run{}, keepSize: keepBytes, setups: map[uint64]context.CancelCauseFunc{},
+		deviceMemory: map[string]map[*backend]int64{}}
 	e.idle = sync.NewCond(&e.mu)
 	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget, Virtual: d.virtual})
 	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers, ReserveCritical: reserve, Clock: cfg.Clock,
@@ -108,6 +112,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 	for _, c := range cfg.Backends {
 		b := &backend{name: c.Name}
 		b.health.tell = func(state string, err error) { e.told(b, state, err) }
+		b.health.died = func() { e.died(b) }
 		src, tenant, err := proverSource(e, c, &b.health)
 		if err != nil {
 			return nil, errors.Join(err, e.Close(ctx))
@@ -359,6 +364,11 @@ func (e *Engine) close(ctx context.Context) error {
 	}
 	if s := e.ledger.Stats(); s.Total != 0 || s.PermitsUsed != 0 || s.Grants != 0 || s.Waiting != 0 {
 		all = append(all, errs.New(errs.Internal, "close engine", "not given back: %v; %d permits, %d grants, %d waiting", s.Reserved.String(), s.PermitsUsed, s.Grants, s.Waiting))
+	}
+	for _, d := range e.ledger.Stats().Devices {
+		if d.Total != 0 {
+			all = append(all, errs.New(errs.Internal, "close engine", "not given back: %v of %s", d.Reserved.String(), d.Name))
+		}
 	}
 	e.gauges.mu.Lock()
 	if now := e.gauges.now; now != (Gauges{}) {

@@ -190,6 +190,9 @@ type fakeProver struct {
 	fault func(n int, witness string, proof []byte) ([]byte, error)
 	plan  func(*contract.KeyPlan) error // changes the answer of PlanKey
 	load  error                         // of LoadKey
+	// A device of its own; deviceKey is what a key takes of it.
+	device          string
+	vram, deviceKey int64
 
 	mu     sync.Mutex
 	keys   map[string]string // loaded: id to name
@@ -208,11 +211,11 @@ func (p *fakeProver) config() BackendConfig {
 }
 
 func (p *fakeProver) Describe(context.Context) (*contract.ProverInfo, error) {
-	return &contract.ProverInfo{Identity: contract.Identity{Name: p.name, Version: "1"}, Device: "fake " + p.name, Lanes: p.lanes, Abilities: p.able}, nil
+	return &contract.ProverInfo{Identity: contract.Identity{Name: p.name, Version: "1"}, Device: "fake " + p.name, Lanes: p.lanes, Abilities: p.able, DeviceID: p.device, DeviceMemory: p.vram}, nil
 }
 
 func (p *fakeProver) PlanKey(context.Context, *groth16.Shape) (*contract.KeyPlan, error) {
-	plan := &contract.KeyPlan{ResidentBytes: p.w.keyBytes, ScratchBytes: p.w.scratch, Evaluations: p.w.evaluations}
+	plan := &contract.KeyPlan{ResidentBytes: p.w.keyBytes, ScratchBytes: p.w.scratch, DeviceBytes: p.deviceKey, Evaluations: p.w.evaluations}
 	if p.plan != nil {
 		if err := p.plan(plan); err != nil {
 			return nil, err

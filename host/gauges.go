@@ -51,5 +51,6 @@ func (e *Engine) Report() Report {
 		Budget: s.Budget, BudgetFrom: s.From, Permits: s.Permits, Now: now, Peak: peak,
 		Reserved: s.Total, PeakReserved: s.PeakTotal, Purposes: s.Reserved, PeakPurposes: s.Peak,
 		Idle: e.pool.Stats().IdleBytes, ResidentKeys: e.keys.resident(), Waiting: s.Waiting, PermitsUsed: s.PermitsUsed, PeakPermits: s.PeakPermits,
+		Devices: s.Devices,
 	}
 }

@@ -12,6 +12,7 @@ const (
 // when a process was started again after that; it is down when its process died, could not be started, or does not say who it is.
 type health struct {
 	tell func(state string, err error)
+	died func() // when a process is gone that was there; nil: nobody asks
 
 	mu    sync.Mutex
 	state string

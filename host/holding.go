@@ -77,7 +77,9 @@ func (h *holding) admit(ctx context.Context, retry bool) error {
 	}
 	if h.grant == nil {
 		req.Need[ledger.Witness] = slab.RoundSize(p.spec.WitnessBytes)
-		if h.grant, err = e.ledger.Acquire(ctx, req); err != nil {
+		if h.grant, err = e.ledger.Acquire(ctx, req); errs.Is(err, errs.Exhausted) {
+			return ofBackend(err) // another one has another device, and other needs
+		} else if err != nil {
 			return err
 		}
 		h.permit = true

@@ -63,7 +63,7 @@ const keepKeys = 16
 // key is one proving key, of which every backend may have its own copy in memory.
 type key struct {
 	id      keyID
-	name    string // for backends
+	name    string // of its copies
 	path    string
 	file    contract.Input
 	circuit *contract.Input
@@ -73,14 +73,19 @@ type key struct {
 	users   int // jobs; guarded by keyStore.mu
 	lastUse int
 
-	mu     sync.Mutex
-	copies map[*backend]*keyCopy
+	mu      sync.Mutex
+	copies  map[*backend]*keyCopy
+	planned int            // copies so far
+	leaving sync.WaitGroup // copies that others have replaced
 }
 
 // keyCopy is a key as one backend holds it.
 type keyCopy struct {
 	key      *key
 	backend  *backend
+	id       string // for the backend
+	device   *ledger.Account
+	life     int // of the backend, that the plan is of
 	plan     contract.KeyPlan
 	resident *ledger.Resident
 	gate     gate.Gate // one load at a time
@@ -224,6 +229,7 @@ func (s *keyStore) forget(k *key) {
 	go func() {
 		defer s.leaving.Done()
 		unloaded.Wait()
+		k.leaving.Wait()
 		_ = s.e.pool.RemoveFile(k.file.Handle)
 		if k.circuit != nil {
 			_ = s.e.pool.RemoveFile(k.circuit.Handle)
@@ -260,12 +266,14 @@ func (s *keyStore) resident() int {
 	return n
 }
 
-// on returns the copy of k for backend b, planned but not loaded.
+// on returns the copy of k for backend b, planned but not loaded. Another process of b, or another device, may want another plan, which makes another copy.
 func (k *key) on(ctx context.Context, e *Engine, b *backend) (*keyCopy, error) {
+	device, life := b.life()
 	k.mu.Lock()
 	c := k.copies[b]
+	known := c != nil && c.life == life
 	k.mu.Unlock()
-	if c != nil {
+	if known {
 		return c, nil
 	}
 	shape := k.Shape
@@ -276,13 +284,25 @@ func (k *key) on(ctx context.Context, e *Engine, b *backend) (*keyCopy, error) {
 	if plan.Evaluations != 0 && plan.Evaluations != 2 && plan.Evaluations != 3 {
 		return nil, errs.Mismatch(errs.Internal, "plan key: backend breaks the contract", "evaluations", "0, 2 or 3", plan.Evaluations)
 	}
+	if plan.DeviceBytes > 0 && device == nil {
+		return nil, errs.Mismatch(errs.Internal, "plan key: backend breaks the contract", "device bytes", "0, as it says that its device has no memory of its own", plan.DeviceBytes)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c := k.copies[b]; c != nil {
-		return c, nil
+		if c.life >= life {
+			return c, nil
+		}
+		if c.device == device && c.plan == *plan {
+			c.life = life
+			return c, nil
+		}
+		k.leaving.Add(1)
+		c.resident.Retire(k.leaving.Done)
 	}
-	c = &keyCopy{key: k, backend: b, plan: *plan, gate: gate.New()}
-	c.resident = e.ledger.NewResident("key "+k.path, ledger.Key, plan.ResidentBytes, func() error { return c.unload(e, "evicted") })
+	k.planned++
+	c = &keyCopy{key: k, backend: b, id: fmt.Sprintf("%s.%d", k.name, k.planned), device: device, life: life, plan: *plan, gate: gate.New()}
+	c.resident = e.ledger.NewResident("key "+k.path, ledger.Key, plan.ResidentBytes, func() error { return c.unload(e, "evicted") }, ledger.Amount{Device: device, Bytes: plan.DeviceBytes})
 	k.copies[b] = c
 	return c, nil
 }
@@ -304,7 +324,7 @@ func (c *keyCopy) load(ctx context.Context, e *Engine) error {
 	}
 	begin := e.cfg.Clock.Now()
 	c.resident.SetLoading()
-	loaded, err := c.backend.prover.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: c.key.name, Key: c.key.file, Circuit: c.key.circuit, Threads: e.cfg.Threads,
+	loaded, err := c.backend.prover.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: c.id, Key: c.key.file, Circuit: c.key.circuit, Threads: e.cfg.Threads,
 		Trusted: true}) // every proof is verified
 	if err == nil && (loaded.Shape.NbWires != c.key.Shape.NbWires || loaded.Shape.NbPublic != c.key.Shape.NbPublic || loaded.Shape.LogDomain != c.key.Shape.LogDomain) {
 		err = errs.Mismatch(errs.Internal, "load key: backend breaks the contract", "shape", fmt.Sprintf("%+v", c.key.Shape), fmt.Sprintf("%+v", loaded.Shape))
@@ -322,13 +342,50 @@ func (c *keyCopy) load(ctx context.Context, e *Engine) error {
 	return err
 }
 
+// lost makes the account follow what died with a process of the backend.
+func (c *keyCopy) lost(ctx context.Context) error {
+	if err := c.gate.Enter(ctx); err != nil {
+		return err
+	}
+	defer c.gate.Leave()
+	if c.backend.prover.Forget(c.id) {
+		c.resident.SetUnloaded()
+	}
+	return nil
+}
+
+// reload is load for a copy whose process has died.
+func (c *keyCopy) reload(ctx context.Context, e *Engine) error {
+	if err := c.lost(ctx); err != nil {
+		return err
+	}
+	return c.load(ctx, e)
+}
+
+// lost is reload's first half for all copies of b. Those that are in use stay charged, since they are loaded again.
+func (s *keyStore) lost(b *backend) {
+	s.mu.Lock()
+	var list []*keyCopy
+	for _, k := range s.keys {
+		k.mu.Lock()
+		if c := k.copies[b]; c != nil {
+			list = append(list, c)
+		}
+		k.mu.Unlock()
+	}
+	s.mu.Unlock()
+	for _, c := range list {
+		_ = c.lost(context.Background()) // which does not end
+	}
+}
+
 // unload returns nil when the backend has given the key's memory back, or is gone. The ledger calls it when the bytes are wanted and no grant refers to
 // the copy, and load does after a load that failed.
 func (c *keyCopy) unload(e *Engine, state string) error {
 	begin := e.cfg.Clock.Now()
 	ctx, stop := e.cfg.Clock.WithTimeout(context.Background(), e.cfg.CancelTimeout)
 	defer stop()
-	err := c.backend.prover.UnloadKey(ctx, c.key.name)
+	err := c.backend.prover.UnloadKey(ctx, c.id)
 	e.cfg.Listener.key(KeyInfo{Key: c.key.path, Backend: c.backend.name, State: state, Bytes: c.resident.Size(), Elapsed: e.cfg.Clock.Now().Sub(begin), Err: err})
 	if err != nil {
 		e.cfg.Logger.Error("a plugin does not give a key's memory back", "backend", c.backend.name, "key", c.key.path, "error", err)

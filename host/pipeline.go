@@ -8,6 +8,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/host/internal/live"
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -143,8 +144,9 @@ func (p *partition) attempt(ctx context.Context, h *holding, n int) (*groth16.Pr
 	now = p.begin("consume", n, h)
 	h.set(ProveStart, nil)
 	var freeErr error
-	answer, err := b.prover.Prove(ctx, &contract.ProveRequest{KeyID: k.key.name, Witness: h.witness.Ref().Slice(0, h.used), A: a, B: bb, C: c,
-		Threads: e.cfg.Threads, InsecureTestRandomness: r.job.InsecureTestRandomness}, func(event contract.ProveEvent) {
+	req := &contract.ProveRequest{KeyID: k.id, Witness: h.witness.Ref().Slice(0, h.used), A: a, B: bb, C: c,
+		Threads: e.cfg.Threads, InsecureTestRandomness: r.job.InsecureTestRandomness}
+	event := func(event contract.ProveEvent) {
 		switch event {
 		case contract.EvaluationsConsumed:
 			p.report.Consume = now.end(nil)
@@ -156,7 +158,13 @@ func (p *partition) attempt(ctx context.Context, h *holding, n int) (*groth16.Pr
 			leave()
 			now = p.begin("finish", n, h)
 		}
-	})
+	}
+	answer, err := b.prover.Prove(ctx, req, event)
+	if err == live.ErrNotLoaded { // its process has died since this partition saw the key loaded
+		if err = k.reload(ctx, e); err == nil {
+			answer, err = b.prover.Prove(ctx, req, event)
+		}
+	}
 	if err = ofBackend(err); err == nil {
 		err = freeErr
 	}
@@ -303,7 +311,9 @@ func (s *step) name() {
 func (p *partition) finish(h *holding, attempt int, begin time.Time) {
 	t := &p.report
 	t.Partition, t.Backend, t.Attempts = p.index, h.backend.name, attempt
+	h.backend.mu.Lock()
 	t.Device = h.backend.info.Device
+	h.backend.mu.Unlock()
 	t.CircuitDigest, t.NbConstraints, t.NbWires, t.NbPublic = p.spec.CircuitDigest, p.spec.NbConstraints, p.spec.NbWires, p.spec.NbPublic
 	t.WitnessBytes = h.used
 	t.Total = p.run.e.cfg.Clock.Now().Sub(begin)

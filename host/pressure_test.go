@@ -126,14 +126,22 @@ func TestRandomJobLists(t *testing.T) {
 				permits := 1 + rnd.IntN(4)
 				s := w.synth()
 				provers := []*fakeProver{w.prover("a", 1+rnd.IntN(2)), w.prover("b", 1)}
+				var dies []func()
+				for i, p := range provers { // half of the time with a device each, or one for both, that has room for one or two keys
+					if p.deviceKey = int64(rnd.IntN(2)) * 400; p.deviceKey > 0 {
+						p.device, p.vram = fmt.Sprint("gpu", rnd.IntN(2)*i), int64(500+rnd.IntN(600))
+					}
+					dies = append(dies, func() {})
+				}
 				var faults sync.Mutex
 				fate := rand.New(rand.NewPCG(uint64(seed), 4))
-				for _, p := range provers {
+				for i, p := range provers {
 					p.fault = func(n int, _ string, b []byte) ([]byte, error) {
 						faults.Lock()
 						defer faults.Unlock()
 						switch fate.IntN(12) {
 						case 0:
+							dies[i]()
 							return nil, &errs.Error{Class: errs.BackendGone, Op: "prove", Found: "killed", Retryable: true}
 						case 1:
 							b[50] ^= 1
@@ -158,6 +166,9 @@ func TestRandomJobLists(t *testing.T) {
 				}
 				defer func() { w.synthFault = nil }()
 				e, seen := w.start(Config{PartitionWorkers: permits, MemoryBudget: int64(1400+rnd.IntN(2000)) << 10, MaxAttempts: 4, QuarantineAfter: 1 << 20}, s, provers...)
+				for i, p := range provers {
+					dies[i] = mortal(e, i, p).die
+				}
 				var wg sync.WaitGroup
 				var done, failed atomic.Int64
 				jobs := 40
@@ -216,6 +227,20 @@ func TestRandomJobLists(t *testing.T) {
 				}
 				if r := e.Report(); r.PeakReserved > r.Budget || r.PeakPermits > permits || seen.most.Provers > permits {
 					t.Errorf("peaks: %+v", r)
+				}
+				synctest.Wait()
+				for _, p := range provers { // the account has the keys that are there
+					keys := int64(0)
+					for _, q := range provers {
+						if p.device != "" && q.device == p.device {
+							keys += int64(len(q.keys))
+						}
+					}
+					for _, d := range e.Report().Devices {
+						if d.Name == p.device && d.Total != keys*p.deviceKey {
+							t.Errorf("%s: %d bytes are charged for %d keys", d.Name, d.Total, keys)
+						}
+					}
 				}
 				t.Logf("%d done, %d failed", done.Load(), failed.Load())
 				w.finish(e, s)

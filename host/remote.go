@@ -63,7 +63,12 @@ func newRemote[T any](e *Engine, name string, p Plugin, h *health, heap int64, c
 			case supervisor.Started:
 				e.cfg.Logger.Debug("plugin started", "plugin", name, "ms", ev.Took.Milliseconds())
 				h.started()
-			case supervisor.Exited, supervisor.StartFailed:
+			case supervisor.Exited:
+				h.set(down, ev.Err)
+				if h.died != nil {
+					h.died()
+				}
+			case supervisor.StartFailed:
 				h.set(down, ev.Err)
 			case supervisor.BreakerChanged, supervisor.PingMissed:
 				e.cfg.Logger.Warn("plugin "+ev.Kind.String(), "plugin", name, "breaker", ev.Breaker.String(), "misses", ev.Misses)

@@ -24,6 +24,8 @@ type Report struct {
 	Waiting      int // requests in line
 	PermitsUsed  int
 	PeakPermits  int
+
+	Devices []ledger.AccountStats // of the backends that have said who they are, and have memory of their own
 }
 
 // String is one line: the peaks of the BUFFERS counters.

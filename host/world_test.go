@@ -230,7 +230,8 @@ type watch struct {
 	back   []BackendInfo
 	most   Gauges
 
-	permits int // sets of evaluations that may be alive
+	permits int    // sets of evaluations that may be alive
+	shrinks string // a device whose budget becomes smaller than what is charged
 }
 
 func (w *watch) listener() *Listener {
@@ -243,6 +244,13 @@ func (w *watch) listener() *Listener {
 				w.t.Errorf("with %d permits: %v", w.permits, i)
 			}
 			w.most.Provers, w.most.Est = max(w.most.Provers, i.Provers), max(w.most.Est, i.Est)
+		},
+		Ledger: func(c ledger.Change) {
+			for _, a := range c.Accounts {
+				if a.Total > a.Budget && a.Name != w.shrinks {
+					w.t.Errorf("%d of %d bytes of %s: %s", a.Total, a.Budget, a.Name, c.String())
+				}
+			}
 		},
 		Backend: func(i BackendInfo) {
 			w.mu.Lock()
@@ -294,6 +302,11 @@ func (w *world) quiet(e *Engine) {
 	resident := r.Purposes[ledger.Key]
 	if r.Now != (Gauges{}) || r.Reserved != resident || r.PermitsUsed != 0 || r.Waiting != 0 {
 		w.t.Errorf("an idle engine holds %+v", r)
+	}
+	for _, d := range r.Devices {
+		if d.Total != d.Reserved[ledger.Key] {
+			w.t.Errorf("an idle engine holds %v of %s", d.Reserved.String(), d.Name)
+		}
 	}
 	if live := e.pool.Stats().Live(); live != 0 {
 		w.t.Errorf("%d bytes of buffers are alive", live)

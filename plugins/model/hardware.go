@@ -94,7 +94,7 @@ func ForGPU(name string, memory int64) (*Profile, error) {
 				return nil, err
 			}
 		}
-		need := int64(q.Circuits[0].DeviceKey + q.Circuits[0].DeviceScratch)
+		need := q.Circuits[0].OfDevice()
 		if have := max(memory, 0); need <= have || have == 0 && need <= int64(q.Machine.DeviceMemory) {
 			return q, nil
 		}

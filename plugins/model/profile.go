@@ -299,6 +299,9 @@ func (c *Circuit) Shape() groth16.Shape {
 // EvaluationBytes is the size of a set of a, b, c as the engine makes it.
 func (c *Circuit) EvaluationBytes() int64 { return int64(c.Evaluations) * 32 << c.LogDomain }
 
+// OfDevice is what proving takes of a device's memory: the key, and what all lanes take beside it.
+func (c *Circuit) OfDevice() int64 { return int64(c.DeviceKey) + int64(c.DeviceScratch) }
+
 // SynthesisAt is how long a synthesis takes with k at once.
 func (c *Circuit) SynthesisAt(k int) time.Duration {
 	list := c.Synthesis

@@ -43,7 +43,11 @@ func (p *Prover) Describe(context.Context) (*contract.ProverInfo, error) {
 func (p *Prover) PlanKey(_ context.Context, shape *groth16.Shape) (*contract.KeyPlan, error) {
 	for i := range p.opts.Profile.Circuits {
 		if c := &p.opts.Profile.Circuits[i]; c.Shape() == *shape {
-			return &contract.KeyPlan{ResidentBytes: int64(c.Key), ScratchBytes: int64(c.ProverScratch), DeviceBytes: int64(c.DeviceKey), Evaluations: c.Evaluations}, nil
+			plan := &contract.KeyPlan{ResidentBytes: int64(c.Key), ScratchBytes: int64(c.ProverScratch), Evaluations: c.Evaluations}
+			if p.opts.Profile.Machine.DeviceMemory > 0 { // every device has as much
+				plan.DeviceBytes = c.OfDevice()
+			}
+			return plan, nil
 		}
 	}
 	return nil, errs.Mismatch(errs.Unsupported, "plan key", "", "the key of a circuit of profile "+p.opts.Profile.Name, fmt.Sprintf("%+v", *shape))

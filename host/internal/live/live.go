@@ -1,6 +1,6 @@
 // Package live makes plugins that die and come back look like one that does not: a Prover and a Synthesizer that ask for a living instance at
-// every call, hand over the slabs and files that the call names to that very instance, and bring back what a new one has not heard of yet (loaded keys,
-// open sessions). A call that an instance did not survive fails with errs.BackendGone, retryable; whether it is tried again is the caller's business.
+// every call, hand over the slabs and files that the call names to that very instance, and bring back the open sessions that a new one has
+// not heard of yet; of loaded keys they say that it has not. A call that an instance did not survive fails with errs.BackendGone, retryable; whether it is tried again is the caller's business.
 package live
 
 import (
@@ -211,6 +211,35 @@ func (p *Prover) UnloadKey(ctx context.Context, id string) error {
 	return nil
 }
 
+// Forget reports whether no instance that lives can have the key in its memory, and then forgets it. No load of it may run meanwhile.
+func (p *Prover) Forget(id string) bool {
+	p.mu.Lock()
+	k := p.keys[id]
+	p.mu.Unlock()
+	if k == nil {
+		return true
+	}
+	if k.gate.Enter(context.Background()) != nil {
+		return false
+	}
+	defer k.gate.Leave()
+	if k.in != nil {
+		select {
+		case <-k.in.Gone:
+		default:
+			return false
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.keys, id)
+	return true
+}
+
+// ErrNotLoaded says that the instance has not the key that Prove names: it is another one than that which LoadKey asked. Nothing was begun, so that the caller may load
+// the key again, of which the memory is his to account for.
+var ErrNotLoaded = &errs.Error{Class: errs.BackendGone, Op: "prove", Found: "the process that had the key is gone", Retryable: true}
+
 // Prove implements contract.Prover: the events are held to their order, and a canceled call gives no proof.
 func (p *Prover) Prove(ctx context.Context, req *contract.ProveRequest, event func(contract.ProveEvent)) (*contract.Proof, error) {
 	i, err := p.src.Get(ctx)
@@ -221,17 +250,15 @@ func (p *Prover) Prove(ctx context.Context, req *contract.ProveRequest, event fu
 	k := p.keys[req.KeyID]
 	p.mu.Unlock()
 	if k == nil {
-		return nil, errs.New(errs.Internal, "prove", "key %s is not loaded", req.KeyID)
+		return nil, ErrNotLoaded
 	}
 	if err := k.gate.Enter(ctx); err != nil {
 		return nil, err
 	}
-	if k.in != i || !k.loaded {
-		_, err = p.load(ctx, i, k)
-	}
+	has := k.in == i && k.loaded
 	k.gate.Leave()
-	if err != nil {
-		return nil, err
+	if !has {
+		return nil, ErrNotLoaded
 	}
 	if err := hand(p.pool, i, req.Witness.Handle, req.A.Handle, req.B.Handle, req.C.Handle); err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ type lives[T any] struct {
 	make func(n int) T
 	n    int
 	now  *Instance[T]
+	gone chan struct{}
 }
 
 func (l *lives[T]) Get(context.Context) (*Instance[T], error) {
@@ -28,7 +29,8 @@ func (l *lives[T]) Get(context.Context) (*Instance[T], error) {
 	defer l.mu.Unlock()
 	if l.now == nil {
 		l.n++
-		l.now = &Instance[T]{Client: l.make(l.n)}
+		l.gone = make(chan struct{})
+		l.now = &Instance[T]{Client: l.make(l.n), Gone: l.gone}
 	}
 	return l.now, nil
 }
@@ -36,6 +38,7 @@ func (l *lives[T]) Get(context.Context) (*Instance[T], error) {
 func (l *lives[T]) kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	close(l.gone)
 	l.now = nil
 }
 
@@ -82,8 +85,8 @@ func (p *prover) Prove(_ context.Context, r *contract.ProveRequest, event func(c
 
 var inOrder = []contract.ProveEvent{contract.Accepted, contract.EvaluationsConsumed, contract.DeviceDone}
 
-// A new instance gets the keys that the old one had, once, when a proof needs them; an unloaded key is not brought back.
-func TestKeysOutliveInstances(t *testing.T) {
+// A new instance has none of the keys that the old one had, and says so until they are loaded again; who asks whether one may be in memory is told the truth.
+func TestKeysDieWithInstances(t *testing.T) {
 	ctx := context.Background()
 	src := &lives[contract.Prover]{make: func(n int) contract.Prover { return &prover{n: n, events: inOrder} }}
 	p := NewProver(src, slab.NewPool(slab.PoolOptions{}))
@@ -100,6 +103,17 @@ func TestKeysOutliveInstances(t *testing.T) {
 		return int(r.Bytes[0]), nil
 	}
 	for life := 1; life <= 3; life++ {
+		if life > 1 {
+			if _, err := prove("a"); err != ErrNotLoaded {
+				t.Errorf("life %d: %v", life, err)
+			}
+			if _, err := p.LoadKey(ctx, &contract.LoadKeyRequest{KeyID: "a"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p.Forget("a") || p.Forget("b") != (life > 1) {
+			t.Errorf("life %d: a key is forgotten that may be there, or not forgotten", life)
+		}
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -114,13 +128,10 @@ func TestKeysOutliveInstances(t *testing.T) {
 		}
 		src.kill()
 	}
-	if err := p.UnloadKey(ctx, "b"); err != nil {
-		t.Fatal(err)
+	if !p.Forget("a") {
+		t.Error("a key of a dead instance is not forgotten")
 	}
-	if _, err := prove("b"); !errs.Is(err, errs.Internal) {
-		t.Errorf("an unloaded key: %v", err)
-	}
-	if _, err := prove("a"); err != nil {
+	if err := p.UnloadKey(ctx, "a"); err != nil {
 		t.Error(err)
 	}
 }
