@@ -6,5 +6,5 @@ import "github.com/urfave/cli/v2"
 var filecoinCommand = &cli.Command{
 	Name:        "filecoin",
 	Usage:       "Filecoin's circuits and proofs",
-	Subcommands: []*cli.Command{filecoinCircuitsCommand},
+	Subcommands: []*cli.Command{filecoinCircuitsCommand, filecoinSynthCommand},
 }
