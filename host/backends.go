@@ -49,7 +49,7 @@ func (e *Engine) describe(ctx context.Context, b *backend) (*contract.ProverInfo
 	device := e.openDevice(b, info)
 	b.mu.Lock()
 	if b.queue == nil {
-		b.queue = newLaneQueue(max(1, info.Lanes), max(e.cfg.Lookahead, e.cfg.PartitionWorkers), e.cfg.PermitRelease != PermitFreed)
+		b.queue = newLaneQueue(max(1, info.Lanes), max(e.cfg.Lookahead, e.cfg.PartitionWorkers), e.cfg.PermitRelease != PermitFreed, e.cfg.Clock, ledger.DefaultAgeAfter)
 	}
 	b.info, b.device, b.described = info, device, deaths
 	b.mu.Unlock()

@@ -78,6 +78,32 @@ func TestNotElsewhere(t *testing.T) {
 	})
 }
 
+// A synthesizer that dies at work says nothing of the backend: the partition is tried again, on the same one.
+func TestDeadSynthesizerIsNotTheBackendsFault(t *testing.T) {
+	w := newWorld(t)
+	key := w.key("k", 4, 10, 1)
+	deaths := 0
+	w.synthFault = func(string, int) error {
+		if deaths++; deaths == 1 {
+			return &errs.Error{Class: errs.BackendGone, Op: "synthesize", Found: "killed", Retryable: true}
+		}
+		return nil
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, a, b := w.synth(), w.prover("a", 1), w.prover("b", 1)
+		e, _ := w.start(Config{}, s, a, b)
+		r, err := e.Prove(context.Background(), w.job("", key, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.right(key, r, 1)
+		if p := r.Partitions[0]; p.Backend != "a" || p.Attempts != 2 {
+			t.Errorf("proved by %s in attempt %d", p.Backend, p.Attempts)
+		}
+		w.finish(e, s)
+	})
+}
+
 // A synthesizer that dies while it opens a request is asked again, as often as a partition is proved.
 func TestOpenAgain(t *testing.T) {
 	gone := &errs.Error{Class: errs.BackendGone, Op: "open", Found: "killed", Retryable: true}

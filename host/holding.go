@@ -102,8 +102,8 @@ func (h *holding) suits(b *backend) error {
 	if v.Form() == assignment.Dense {
 		return nil
 	}
-	return errs.Mismatch(errs.Unsupported, "prove", "backend "+b.name, "a dense witness: it does not have the ability "+contract.AbilityCompact, "a compact one").
-		WithHint("choose a backend with this ability, such as cpu")
+	return ofBackend(errs.Mismatch(errs.Unsupported, "prove", "backend "+b.name, "a dense witness: it does not have the ability "+contract.AbilityCompact, "a compact one").
+		WithHint("choose a backend with this ability, such as cpu"))
 }
 
 // take gets the buffers from the pool, all that are not there yet, before anything is written to them.

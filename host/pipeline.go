@@ -106,7 +106,7 @@ func (p *partition) attempt(ctx context.Context, h *holding, n int) (*groth16.Pr
 		h.filled, h.used = true, out.WitnessBytes
 	}
 
-	if err := ofBackend(h.suits(b)); err != nil {
+	if err := h.suits(b); err != nil {
 		return nil, err
 	}
 	if err := h.releasePermit(PermitSynthesized); err != nil {
@@ -115,7 +115,7 @@ func (p *partition) attempt(ctx context.Context, h *holding, n int) (*groth16.Pr
 
 	// Queue for a lane. With the permit in hand, entering never blocks.
 	now = p.begin("queue", n, h)
-	place, err := b.queue.enter(r.job.Priority, n > 1, r.age(p.index))
+	place, err := b.queue.enter(h.grant.Level(), n > 1, r.age(p.index))
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (p *partition) again(h *holding, attempt int, err error) error {
 		if changed := p.run.key.changed(e); changed != nil {
 			return changed
 		}
-		if b != nil {
+		if b != nil && errors.As(err, new(*backendError)) { // a synthesizer that dies says nothing of the backend
 			p.failed[b] = true
 		}
 	case errors.As(err, new(*backendError)) && errs.IsOneOf(err, errs.Exhausted, errs.Unsupported, errs.Internal) && len(p.run.candidates) > 1 && !p.failed[b]:

@@ -5,17 +5,21 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+	"time"
 
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
-// laneQueue is where synthesised partitions wait for a lane of their backend: most urgent first, then retries, then oldest. Its room is
-// max(lookahead, permits): while whoever enters holds a permit, it is never full, and entering never blocks. Where permits are given back before
+// laneQueue is where synthesised partitions wait for a lane of their backend: most urgent first, then retries, then oldest. As in the ledger, each ageAfter of
+// waiting raises a partition by one priority, up to High: it holds its permit and its evaluations meanwhile, and whoever is more urgent must not keep them there for
+// ever. Its room is max(lookahead, permits): while whoever enters holds a permit, it is never full, and entering never blocks. Where permits are given back before
 // (parks), those who find no room stand outside.
 type laneQueue struct {
-	room  int
-	parks bool
+	room     int
+	parks    bool
+	clock    Clock
+	ageAfter time.Duration // 0: never
 
 	mu     sync.Mutex
 	idle   []int // lanes, ascending
@@ -25,7 +29,9 @@ type laneQueue struct {
 }
 
 type laneWaiter struct {
-	priority   ledger.Priority
+	priority   ledger.Priority // at since
+	since      time.Time
+	level      ledger.Priority // when the line was last put in order
 	front      bool
 	order, seq uint64
 	inside     bool
@@ -36,8 +42,8 @@ type laneWaiter struct {
 
 func (w *laneWaiter) before(o *laneWaiter) bool {
 	switch {
-	case w.priority != o.priority:
-		return w.priority > o.priority
+	case w.level != o.level:
+		return w.level > o.level
 	case w.front != o.front:
 		return w.front
 	case w.order != o.order:
@@ -46,8 +52,8 @@ func (w *laneWaiter) before(o *laneWaiter) bool {
 	return w.seq < o.seq
 }
 
-func newLaneQueue(lanes, room int, parks bool) *laneQueue {
-	q := &laneQueue{room: room, parks: parks}
+func newLaneQueue(lanes, room int, parks bool, clock Clock, ageAfter time.Duration) *laneQueue {
+	q := &laneQueue{room: room, parks: parks, clock: clock, ageAfter: ageAfter}
 	for i := range lanes {
 		q.idle = append(q.idle, i)
 	}
@@ -63,17 +69,27 @@ func (q *laneQueue) enter(p ledger.Priority, front bool, order uint64) (*laneWai
 		return nil, errs.New(errs.Internal, "queue", "%d partitions wait where there is room for %d", len(q.line), q.room)
 	}
 	q.seq++
-	w := &laneWaiter{priority: p, front: front, order: order, seq: q.seq, lane: -1, room: make(chan struct{}), ready: make(chan struct{})}
-	i := sort.Search(len(q.line), func(i int) bool { return w.before(q.line[i]) })
-	q.line = append(q.line, nil)
-	copy(q.line[i+1:], q.line[i:])
-	q.line[i] = w
+	w := &laneWaiter{priority: p, since: q.clock.Now(), front: front, order: order, seq: q.seq, lane: -1, room: make(chan struct{}), ready: make(chan struct{})}
+	q.line = append(q.line, w)
 	q.pump()
 	return w, nil
 }
 
+// sort puts the line in order, as of now. q.mu is held.
+func (q *laneQueue) sort() {
+	now := q.clock.Now()
+	for _, w := range q.line {
+		w.level = w.priority
+		if q.ageAfter > 0 && w.level < ledger.High {
+			w.level += ledger.Priority(min(now.Sub(w.since)/q.ageAfter, time.Duration(ledger.High-w.level)))
+		}
+	}
+	sort.Slice(q.line, func(i, j int) bool { return q.line[i].before(q.line[j]) })
+}
+
 // pump lets in whom there is room for, and gives free lanes to the first inside, until neither can be done. q.mu is held.
 func (q *laneQueue) pump() {
+	q.sort()
 	for {
 		for i := 0; i < len(q.line) && q.inside < q.room; i++ {
 			if w := q.line[i]; !w.inside {

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
-// Scripts of a queue: +name:priority enters, -name leaves (out of the line, or with its lane). After each: lanes, then who is inside, then who is parked.
+// Scripts of a queue, where waiting counts after 10 minutes: +name:priority enters, -name leaves (out of the line, or with its lane), ~time passes. After each: lanes, then who is inside, then who is parked.
 func TestLaneQueue(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -27,19 +28,29 @@ func TestLaneQueue(t *testing.T) {
 		{"full is a fault where permits are held", 1, 1, false, "+a +b +c", "a@0||; a@0|b|; error"},
 		{"parked outside", 1, 1, true, "+a +b +c +d -a -b", "a@0||; a@0|b|; a@0|b|c; a@0|b|c d; b@0|c|d; c@0|d|"},
 		{"urgent parked, let in first", 1, 1, true, "+a +b +c +d:2 -a -b", "a@0||; a@0|b|; a@0|b|c; a@0|b|d c; b@0|d|c; d@0|c|"},
+		{"who has waited long is not overtaken for ever", 1, 4, false, "+a +b:-1 +c:1 ~19m +d:1 -a ~1m +e:1 -c -b",
+			"a@0||; a@0|b|; a@0|c b|; a@0|c b|; a@0|c d b|; c@0|d b|; c@0|d b|; c@0|b d e|; b@0|d e|; d@0|e|"},
+		{"but by the critical", 1, 4, false, "+a +b ~2h +c:1 +d:2 -a -d", "a@0||; a@0|b|; a@0|b|; a@0|b c|; a@0|d b c|; d@0|b c|; b@0|c|"},
 		{"parked and given up", 1, 1, true, "+a +b +c -c -b -a", "a@0||; a@0|b|; a@0|b|c; a@0|b|; a@0||; ||"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			q := newLaneQueue(tc.lanes, tc.room, tc.parks)
+		test := func(t *testing.T) {
+			q := newLaneQueue(tc.lanes, tc.room, tc.parks, systemClock{}, 10*time.Minute)
 			all := map[*laneWaiter]string{}
 			by := map[string]*laneWaiter{}
 			var got []string
 			for i, word := range strings.Fields(tc.script) {
 				name, prio, _ := strings.Cut(word[1:], ":")
-				if word[0] == '-' {
+				switch word[0] {
+				case '~':
+					d, err := time.ParseDuration(word[1:])
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(d)
+				case '-':
 					q.leave(by[name])
 					delete(all, by[name])
-				} else {
+				default:
 					var p int
 					_, _ = fmt.Sscan(prio, &p)
 					w, err := q.enter(ledger.Priority(p), false, uint64(i))
@@ -72,7 +83,8 @@ func TestLaneQueue(t *testing.T) {
 			if g := strings.Join(got, "; "); g != tc.want {
 				t.Errorf("got  %s\nwant %s", g, tc.want)
 			}
-		})
+		}
+		t.Run(tc.name, func(t *testing.T) { synctest.Test(t, test) })
 	}
 }
 

@@ -11,12 +11,16 @@ type Grant struct {
 	l         *Ledger
 	owner     string
 	priority  Priority
+	level     Priority // at the time of the grant
 	critical  bool
 	parts     []Part // the host's first
 	permit    bool
 	residents []*Resident
 	closed    bool
 }
+
+// Level is the priority of the request, raised by its waiting: who has waited long for memory does not start anew in the next line.
+func (g *Grant) Level() Priority { return g.level }
 
 // broken is a bookkeeping fault of the caller: an error, and a panic under the tag invariants.
 func broken(owner, format string, args ...any) error {
@@ -122,7 +126,7 @@ func (g *Grant) Absorb(o *Grant) error {
 			g.parts[i].Bytes[p] += n
 		}
 	}
-	g.permit = g.permit || o.permit
+	g.level, g.permit = max(g.level, o.level), g.permit || o.permit
 	g.residents = append(slices.Clone(g.residents), o.residents...)
 	o.parts, o.permit, o.residents, o.closed = nil, false, nil, true
 	delete(g.l.grants, o)

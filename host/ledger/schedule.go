@@ -83,7 +83,7 @@ func (l *Ledger) grant(w *waiter, i int) {
 		}
 		r.refs++
 	}
-	g := &Grant{l: l, owner: w.Owner, priority: w.Priority, critical: w.critical(), parts: slices.Clone(w.parts), permit: w.Permit, residents: w.Residents}
+	g := &Grant{l: l, owner: w.Owner, priority: w.Priority, level: w.level, critical: w.critical(), parts: slices.Clone(w.parts), permit: w.Permit, residents: w.Residents}
 	for i := range g.parts {
 		for p, n := range g.parts[i].Bytes {
 			g.charge(i, Purpose(p), n)
