@@ -87,7 +87,7 @@ func filecoinSynth(ctx context.Context, s *session) error {
 	began := time.Now()
 	switch kind {
 	case "porep":
-		err = y.poRep(ctx, c, path)
+		err = y.poRep(ctx, s, path)
 	case "window", "winning", "upd":
 		err = y.inFolder(path, func() error {
 			switch kind {
@@ -115,7 +115,8 @@ func filecoinSynth(ctx context.Context, s *session) error {
 	return nil
 }
 
-func (y *synthesis) poRep(ctx context.Context, c *cli.Context, path string) error {
+func (y *synthesis) poRep(ctx context.Context, s *session, path string) error {
+	c := s.c
 	proof, err := y.registered(c)
 	if err != nil {
 		return err
@@ -129,10 +130,13 @@ func (y *synthesis) poRep(ctx context.Context, c *cli.Context, path string) erro
 	if err := y.out.check(); err != nil {
 		return err
 	}
-	c1, stated, err := synthetic.PoRep(ctx, proof, y.seed)
+	bar := s.progress("starting", 1000)
+	defer bar.end()
+	c1, stated, err := synthetic.PoRep(ctx, proof, y.seed, bar.set)
 	if err != nil {
 		return err
 	}
+	bar.end()
 	form := vanilla.JSON
 	if c.Bool("bincode") {
 		form = vanilla.Bincode

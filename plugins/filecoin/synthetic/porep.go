@@ -24,13 +24,13 @@ const period = 64
 const maxSealed = 512 << 20
 
 // PoRep is the answer of a synthetic sector to the challenges of a sealing proof, and the statement. Sectors whose challenges are not interactive are sealed for real;
-// above 512 MiB they are refused with errs.Unsupported. The same seed gives the same sector.
-func PoRep(ctx context.Context, proof sector.SealProof, from uint64) (*vanilla.C1, *SealCase, error) {
+// above 512 MiB they are refused with errs.Unsupported. The same seed gives the same sector. progress, unless nil, is told how far sealing is, from 0 to 1.
+func PoRep(ctx context.Context, proof sector.SealProof, from uint64, progress func(step string, fraction float64)) (*vanilla.C1, *SealCase, error) {
 	if !proof.Valid() {
 		return nil, nil, errs.Mismatch(errs.InvalidArgument, op, "registered seal proof", fmt.Sprintf("a number below %d", len(sector.SealProofs())), uint32(proof))
 	}
 	s := seed(from)
-	in := &sealing{proof: proof, proverID: s.prover(), sectorID: s.sector(0), ticket: s.bytes("ticket"), seed: s.bytes("seed")}
+	in := &sealing{proof: proof, proverID: s.prover(), sectorID: s.sector(0), ticket: s.bytes("ticket"), seed: s.bytes("seed"), progress: progress}
 	if proof.Challenge() == sector.Interactive {
 		return in.commit1(ctx, func(ctx context.Context) (*replica, error) { return in.imitate(ctx, s) })
 	}
@@ -59,6 +59,13 @@ type sealing struct {
 	proverID     [32]byte
 	sectorID     uint64
 	ticket, seed [32]byte
+	progress     func(step string, fraction float64)
+}
+
+func (s *sealing) tell(step string, fraction float64) {
+	if s.progress != nil {
+		s.progress(step, fraction)
+	}
 }
 
 func (s *sealing) commit1(ctx context.Context, seal func(context.Context) (*replica, error)) (*vanilla.C1, *SealCase, error) {

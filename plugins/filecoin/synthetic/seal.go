@@ -2,6 +2,7 @@ package synthetic
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -27,7 +28,11 @@ func (s *sealing) seal(ctx context.Context, data []fr.Element) (*replica, error)
 		if l > 0 {
 			below = layers[l-1]
 		}
-		if err := r.layer(ctx, l, layers[l], below); err != nil {
+		step := fmt.Sprintf("labels of layer %d", l+1)
+		tell := func(nodes int) {
+			s.tell(step, shareOfLabels*(float64(l)+float64(nodes)/float64(len(data)))/float64(len(layers)))
+		}
+		if err := r.layer(ctx, l, layers[l], below, tell); err != nil {
 			return nil, err
 		}
 	}
@@ -39,6 +44,7 @@ func (s *sealing) seal(ctx context.Context, data []fr.Element) (*replica, error)
 		return labels
 	}
 
+	s.tell("trees", shareOfLabels)
 	columns, last := make([]fr.Element, len(data)), make([]fr.Element, len(data))
 	err = parallel(ctx, uint64(len(data)), func(from, to uint64) {
 		for i := from; i < to; i++ {
@@ -56,11 +62,14 @@ func (s *sealing) seal(ctx context.Context, data []fr.Element) (*replica, error)
 	return r, err
 }
 
+// shareOfLabels is roughly how much of the time of sealing labels take; the rest goes into trees.
+const shareOfLabels = 0.6
+
 // parents are those of one node.
 type parents = [sector.BaseDegree + sector.ExpansionDegree]uint32
 
 // layer computes the labels of one layer, counted from 0, node after node: each needs the one before. Finding the parents is most of the work; other processors do that ahead.
-func (r *replica) layer(ctx context.Context, l int, labels, below []fr.Element) error {
+func (r *replica) layer(ctx context.Context, l int, labels, below []fr.Element, tell func(nodes int)) error {
 	const ahead = 1 << 16
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -102,6 +111,7 @@ func (r *replica) layer(ctx context.Context, l int, labels, below []fr.Element) 
 			labels[node] = statement.Label(&r.id, uint32(l+1), uint64(node), known)
 			node++
 		}
+		tell(node)
 	}
 	return failed // after the channel was closed
 }

@@ -88,7 +88,7 @@ func again[T interface {
 // checkPoRep checks the partitions of a sealing proof, or those that are named.
 func checkPoRep(t *testing.T, proof sector.SealProof, partitions ...int) {
 	began := time.Now()
-	c, s, err := PoRep(t.Context(), proof, 7)
+	c, s, err := PoRep(t.Context(), proof, 7, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestLargeAreMade(t *testing.T) {
 	if short() {
 		t.Skip("not with -short, nor under the race detector: some seconds of hashing")
 	}
-	c, _, err := PoRep(t.Context(), 8, 7)
+	c, _, err := PoRep(t.Context(), 8, 7, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,6 +280,39 @@ func TestLargeAreMade(t *testing.T) {
 	}
 }
 
+// In small sectors challenged nodes are often parents of each other, in the own layer and in the one below, and sometimes one node is challenged twice.
+func TestChallengedParents(t *testing.T) {
+	var base, exp, twice int
+	for seed := range uint64(60) {
+		c, _, err := PoRep(t.Context(), sector.SealProof(5*(seed%2)), seed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := circuits.ConsistentPoRep(c, 0); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		a, b := &c.Partitions[0][0], &c.Partitions[0][1]
+		if a.Own.Index == b.Own.Index {
+			twice++
+		}
+		if a.Own.Index < b.Own.Index {
+			a, b = b, a
+		}
+		of := func(parents []vanilla.ColumnProof, child uint32) bool {
+			return slices.ContainsFunc(parents, func(p vanilla.ColumnProof) bool { return p.Index == child })
+		}
+		if of(a.Base, b.Own.Index) {
+			base++
+		}
+		if of(a.Exp, b.Own.Index) || of(b.Exp, a.Own.Index) {
+			exp++
+		}
+	}
+	if base == 0 || exp == 0 || twice == 0 {
+		t.Errorf("of 60 sectors %d have a challenged parent in the own layer, %d in the one below, %d a node that is challenged twice; choose other seeds", base, exp, twice)
+	}
+}
+
 // One seed, one sector; another seed, another sector.
 func TestSeed(t *testing.T) {
 	size, err := sector.Named("2k")
@@ -287,8 +320,8 @@ func TestSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, make := range map[string]func(seed uint64) (any, any, error){
-		"porep":     func(seed uint64) (any, any, error) { return wrap(PoRep(t.Context(), 5, seed)) },
-		"synthetic": func(seed uint64) (any, any, error) { return wrap(PoRep(t.Context(), 10, seed)) },
+		"porep":     func(seed uint64) (any, any, error) { return wrap(PoRep(t.Context(), 5, seed, nil)) },
+		"synthetic": func(seed uint64) (any, any, error) { return wrap(PoRep(t.Context(), 10, seed, nil)) },
 		"window":    func(seed uint64) (any, any, error) { return wrap(Window(t.Context(), size, sector.V1_2, 2, seed)) },
 		"winning":   func(seed uint64) (any, any, error) { return wrap(Winning(t.Context(), size, seed)) },
 		"update":    func(seed uint64) (any, any, error) { return wrap(Update(t.Context(), size, seed)) },
@@ -324,13 +357,13 @@ func TestRefused(t *testing.T) {
 		class errs.Class
 		make  func() error
 	}{
-		{"synthetic 32 GiB", errs.Unsupported, func() error { _, _, err := PoRep(t.Context(), 13, 1); return err }},
-		{"non-interactive 64 GiB", errs.Unsupported, func() error { _, _, err := PoRep(t.Context(), 19, 1); return err }},
-		{"no registered proof", errs.InvalidArgument, func() error { _, _, err := PoRep(t.Context(), 20, 1); return err }},
+		{"synthetic 32 GiB", errs.Unsupported, func() error { _, _, err := PoRep(t.Context(), 13, 1, nil); return err }},
+		{"non-interactive 64 GiB", errs.Unsupported, func() error { _, _, err := PoRep(t.Context(), 19, 1, nil); return err }},
+		{"no registered proof", errs.InvalidArgument, func() error { _, _, err := PoRep(t.Context(), 20, 1, nil); return err }},
 		{"a size without sealing", errs.InvalidArgument, func() error { _, _, err := Winning(t.Context(), small, 1); return err }},
 		{"no sectors", errs.InvalidArgument, func() error { _, _, err := Window(t.Context(), &sector.Sizes[1], sector.V1_2, 0, 1); return err }},
-		{"canceled", errs.Canceled, func() error { _, _, err := PoRep(ended, 5, 1); return err }},
-		{"canceled while sealing", errs.Canceled, func() error { _, _, err := PoRep(ended, 12, 1); return err }},
+		{"canceled", errs.Canceled, func() error { _, _, err := PoRep(ended, 5, 1, nil); return err }},
+		{"canceled while sealing", errs.Canceled, func() error { _, _, err := PoRep(ended, 12, 1, nil); return err }},
 	} {
 		if err := x.make(); errs.ClassOf(err) != x.class {
 			t.Errorf("%s: class %v, want %v: %v", x.name, errs.ClassOf(err), x.class, err)
