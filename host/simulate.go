@@ -202,7 +202,7 @@ func (s *Simulation) run(ctx context.Context, clock *eventclock.Clock, dir strin
 				seen.begins(job.ID, circuits[i%len(jobs)])
 				jctx, cancel := s.caller(ctx, clock, i, circuits[i%len(jobs)])
 				r, err := e.Prove(jctx, &job)
-				seen.done(job.ID, asked.Sub(begin), clock.Now().Sub(begin), r, err, jctx.Err() != nil && ctx.Err() == nil)
+				seen.done(job.ID, asked.Sub(begin), clock.Now().Sub(begin), r, err, jctx.Err() != nil && ctx.Err() == nil && errs.Is(err, errs.Canceled))
 				cancel()
 			}
 		})

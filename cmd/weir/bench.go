@@ -232,7 +232,7 @@ func (b *bencher) write(out *outputs, r *benchReport, rec *record.Recording) err
 		}
 		var text strings.Builder
 		r.table(&text)
-		f := plots.Figure{Title: r.title(), Recording: rec, Base: r.PurposesPeak["base"], Permits: r.Config.PartitionWorkers, Speed: r.Config.Speed, Text: text.String()}
+		f := plots.Figure{Title: r.title(), Recording: rec, Base: r.PurposesPeak["base"], Permits: r.Config.PartitionWorkers, Lanes: r.Lanes, Speed: r.Config.Speed, Text: text.String()}
 		if r.Budget != nil {
 			f.Budget = *r.Budget
 		}

@@ -79,14 +79,14 @@ func (b *bencher) simulate(ctx context.Context, r *benchReport) (rec *record.Rec
 
 	b.configured(r, sim.Permits, cfg.PermitRelease)
 	r.Config.Warmup = 0
-	r.Device, r.Lanes = "model of "+b.profile.Machine.Device, b.profile.Machine.Lanes
+	r.Device, r.Lanes = "model of "+b.profile.Machine.Device, b.profile.Machine.AllLanes()
 	r.recorded(rec)
 	r.Proofs, r.Partitions, r.Verified, r.Canceled, r.Failed, r.FirstError, r.Attempts, r.Elapsed = sim.Proofs, sim.Partitions, sim.Verified, sim.Canceled, sim.Failed, sim.FirstError, sim.Attempts, sim.Elapsed
 	r.SPerProof, r.Latency = sim.SPerProof, sim.Latency
 	for _, row := range r.Stages.rows() {
 		*row.q = sim.Stages[row.key]
 	}
-	r.LaneUtilisation, r.DeviceBusy = sim.LaneUtilisation, &sim.DeviceUtilisation
+	r.DeviceBusy = &sim.DeviceUtilisation // of the jobs that were done
 	r.budget(sim.Budget)
 	r.EstPeak, r.RSSPeak = sim.EstPeak, &sim.RSSPeak
 	r.PurposesPeak["base"] = sim.PurposesPeak["base"]

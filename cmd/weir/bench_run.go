@@ -282,7 +282,7 @@ func (d *driver) drive(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errs.Wrap(ctx.Err(), "bench")
 	}
-	d.checkAgain() // nobody else is left
+	d.checkAgain(1)
 	return nil
 }
 
@@ -315,7 +315,7 @@ func (d *driver) one(ctx context.Context, i int, asked time.Duration) {
 	case err == nil:
 		d.done(k, r, ended-asked, ended)
 	case ctx.Err() != nil:
-	case jctx.Err() != nil:
+	case jctx.Err() != nil && errs.Is(err, errs.Canceled):
 		d.canceled++
 	case lost:
 		d.lost++
@@ -324,6 +324,7 @@ func (d *driver) one(ctx context.Context, i int, asked time.Duration) {
 		d.stop(errs.Wrap(err, "job "+job.ID))
 	}
 	d.mu.Unlock()
+	d.checkAgain(maxUnchecked)
 	if lost { // a plugin that has to start again refuses at once
 		select {
 		case <-time.After(lostPause):
@@ -359,9 +360,7 @@ func (d *driver) done(k *benchKind, r *host.Result, latency, ended time.Duration
 		}
 	}
 	d.unchecked[k] = append(d.unchecked[k], r)
-	if d.nbUnchecked++; d.nbUnchecked >= maxUnchecked {
-		d.checkAgain()
-	}
+	d.nbUnchecked++
 }
 
 // kill ends one of the plugin processes, as if it had crashed.
@@ -377,21 +376,29 @@ func (d *driver) kill(which uint64) {
 	}
 }
 
-// checkAgain verifies all proofs of d.unchecked a second time, those of one key together. d.mu is held.
-func (d *driver) checkAgain() {
-	for _, results := range d.unchecked {
+// checkAgain verifies the proofs of the unchecked jobs, if they are at least least, a second time, those of one key together; other callers go on meanwhile.
+func (d *driver) checkAgain(least int) {
+	d.mu.Lock()
+	list := d.unchecked
+	if d.nbUnchecked < least {
+		list = nil
+	} else {
+		d.unchecked, d.nbUnchecked = map[*benchKind][]*host.Result{}, 0
+	}
+	d.mu.Unlock()
+	for _, results := range list {
 		bad, err := wrongJobs(results)
+		d.mu.Lock()
 		if err != nil {
 			d.stop(err)
-			return
+		} else {
+			d.verified += len(results) - len(bad)
+			if len(bad) > 0 {
+				d.stop(errs.New(errs.InvalidProof, "verify again", "the proofs of %d jobs do not hold, of %s first", len(bad), bad[0]))
+			}
 		}
-		if len(bad) > 0 {
-			d.stop(errs.New(errs.InvalidProof, "verify again", "the proofs of %d jobs do not hold, of %s first", len(bad), bad[0]))
-		}
-		d.verified += len(results) - len(bad)
+		d.mu.Unlock()
 	}
-	clear(d.unchecked)
-	d.nbUnchecked = 0
 }
 
 // wrongJobs are the ids of jobs of one key that have a proof which does not hold.

@@ -78,7 +78,11 @@ func (f *Figure) lanes(x xAxis) *panel {
 		p.legend.Add("lost", box{lost})
 	}
 	if r.Length > 0 && len(r.Lanes) > 0 {
-		p.legend.Add(fmt.Sprintf("busy %.1f %% of the time", 100*r.BusyLanes.Seconds()/r.Length.Seconds()/float64(len(r.Lanes))))
+		all := max(f.Lanes, len(r.Lanes))
+		if idle := all - len(r.Lanes); idle > 0 {
+			p.legend.Add(fmt.Sprintf("%d more had none", idle))
+		}
+		p.legend.Add(fmt.Sprintf("busy %.1f %% of the time", 100*r.BusyLanes.Seconds()/r.Length.Seconds()/float64(all)))
 	}
 	return p
 }

@@ -28,6 +28,7 @@ type Figure struct {
 	Budget    int64   // bytes; 0: there is none
 	Base      int64   // bytes that are taken beside the account, from beginning to end
 	Permits   int     // 0: not drawn
+	Lanes     int     // of all backends that were used, with those that never had a proof; 0: the recording's
 	Speed     float64 // how much faster than it is drawn the time passed; 0 is 1
 	Text      string  // under the picture, in HTML only
 }
