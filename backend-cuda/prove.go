@@ -345,6 +345,7 @@ func (p *proof) evaluate() error {
 	if _, err := p.lane.dev.Clear(p.vector(0), int64(count)*frBytes<<s.LogDomain); err != nil {
 		return err
 	}
+	var halves halves // of all matrices: the last rows of one are still at work when the first of the next go up
 	for i := range count {
 		m := &k.rows[i]
 		r := cudalib.Rows{LogN: s.LogDomain, Order: s.Rows, Coeffs: k.coeffs, NbCoeffs: k.nbCoeffs, Scalars: p.at(k.plan.lane.scalars),
@@ -354,7 +355,7 @@ func (p *proof) evaluate() error {
 			extra = s.NbPublic + 1
 		}
 		if m.host != nil {
-			if err := p.evaluateStreamed(m, &r, extra); err != nil {
+			if err := p.evaluateStreamed(m, &r, extra, &halves); err != nil {
 				return err
 			}
 			continue
@@ -368,9 +369,8 @@ func (p *proof) evaluate() error {
 }
 
 // evaluateStreamed brings a matrix through the two halves of the lane's stream area, a run of rows at a time: while one is multiplied the next is on its way.
-func (p *proof) evaluateStreamed(m *matrix, r *cudalib.Rows, extra int) error {
+func (p *proof) evaluateStreamed(m *matrix, r *cudalib.Rows, extra int, halves *halves) error {
 	x, chunk := m.host, p.key.plan.chunk
-	var halves halves
 	for lo := 0; ; {
 		hi := lo
 		for hi < x.Rows() && hi-lo < chunk && (hi == lo || int(x.Start[hi+1]-x.Start[lo]) <= chunk) {

@@ -68,6 +68,7 @@ func TestFixturesAreTheCPUs(t *testing.T) {
 				if !bytes.Equal(p.Bytes, want) {
 					t.Errorf("host evaluates %v: not the CPU backend's proof", o.HostEvaluates)
 				}
+				s.check(b, p)
 				if name != "allzero" { // there every value that belongs to a point of B is zero, and nothing is added
 					launched(t, b, !o.HostEvaluates)
 				}

@@ -17,8 +17,9 @@
 #   sanitize  compute-sanitizer memcheck and racecheck on small sizes, where it is installed and works
 #   times     tables of times: sums, transforms, sparse products
 #   proofs    times of whole proofs
+#   bench     weir bench: many proofs of 2^20 rows through the whole engine, the development key made on the device
 #
-# -o FOLDER keeps the output of every step there. WEIR_SHARED may name a folder with more fixtures. GPU_CHECK_MAX_LOG bounds the sizes of times (default 26),
+# -o FOLDER keeps the output of every step there. WEIR_SHARED may name a folder with more fixtures. GPU_CHECK_MAX_LOG bounds the sizes of times and transforms (default 27),
 # GPU_CHECK_LIMIT the seconds of a run, GPU_CHECK_PROOFS says how many proofs are timed (20x).
 # Exit status 0 only if every step that ran passed.
 set -uo pipefail
@@ -34,7 +35,7 @@ fi
 mkdir -p "$out"
 export WEIR_ROOT="$here" WEIR_TEST_CUDA_LIBRARY="$here/libweir_cuda.so"
 [ -n "${WEIR_SHARED:-}" ] || export WEIR_SHARED="$here/shared"
-max="${GPU_CHECK_MAX_LOG:-26}"
+max="${GPU_CHECK_MAX_LOG:-27}"
 cd "$here" || exit 2
 failed=""
 ran=0
@@ -82,16 +83,8 @@ sanitizer() {
 	done
 }
 
-# plugin PID prints the process of the CUDA backend that weir has started.
-plugin() {
-	local p
-	for p in /proc/[0-9]*; do
-		if [ "$(readlink "$p/exe" 2>/dev/null)" = "$here/weir-backend-cuda" ] && grep -qs "^PPid:[[:space:]]*$1\$" "$p/status"; then
-			echo "${p#/proc/}"
-			return
-		fi
-	done
-}
+# plugin LOG prints the process of the CUDA backend that weir tells of in its log.
+plugin() { sed -n 's/.*plugin started: plugin=cuda kind=prover pid=\([0-9]*\).*/\1/p' "$1" | head -1; }
 
 # used prints the MiB in use on the GPUs.
 used() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | awk '{ n += $1 } END { print n }'; }
@@ -114,10 +107,22 @@ endtoend() {
 	grep -q cuda "$w/said"
 	./weir verify --vkey $f/vkey.json --public "$w/pub.json" --proof "$w/q.json"
 
-	echo "-- 12 proofs of 2^19 rows; the plugin is killed at work"
+	echo "-- a development key of 2^19 rows made on the device"
 	./circuitgen -kind sha256 -log2 19 -seed 1 -name sha -out "$w"
-	./weir setup --circuit "$w/sha.r1cs" --key "$w/sha.wkey"
-	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do witnesses+=(--witness "$w/sha.wtns"); done
+	time ./weir setup --backend cuda --circuit "$w/sha.r1cs" --key "$w/sha.wkey"
+
+	echo "-- mixed: one key fits the device, the other does not; by name an error, else the processor, and loudly"
+	export WEIR_CUDA_VRAM_LIMIT=60MiB
+	if ./weir prove --backend cuda --key "$w/sha.wkey" --witness "$w/sha.wtns" --proof "$w/q.json"; then return 1; fi
+	./weir bench --json --proofs 6 --concurrency 2 --warmup 0 --kind key=$f/circuit.zkey,witness=$f/witness.wtns --kind "key=$w/sha.wkey,witness=$w/sha.wtns" 2>"$w/said" >"$w/mixed.json"
+	unset WEIR_CUDA_VRAM_LIMIT
+	grep -E '"(backend|verified|attempts)"' "$w/mixed.json"
+	grep -q '"verified": 6' "$w/mixed.json"
+	grep 'proved again.*backend=cuda' "$w/said" | head -1 | cut -c1-300
+	grep -q 'proved again.*backend=cuda' "$w/said"
+
+	echo "-- 100 proofs of 2^19 rows; the plugin is killed at work"
+	for i in $(seq 100); do witnesses+=(--witness "$w/sha.wtns"); done
 	before="$(used)"
 	time ./weir prove --backend cuda --key "$w/sha.wkey" "${witnesses[@]}" --proof "$w/all.json" --public "$w/all.pub.json"
 	./weir verify --vkey "$w/sha.wkey" --public "$w/all.pub.json" --proof "$w/all.json"
@@ -125,24 +130,40 @@ endtoend() {
 	p=$!
 	q=""
 	for i in $(seq 500); do
-		q="$(plugin "$p")"
+		q="$(plugin "$w/log")"
 		if [ -n "$q" ] && grep -q 'BUFFERS\[device_done' "$w/log"; then break; fi
+		kill -0 "$p" || { echo "weir ended before the plugin was killed"; return 1; }
 		sleep 0.01
 	done
 	[ -n "$q" ] || { echo "the plugin was never seen"; return 1; }
 	kill -9 "$q"
 	echo "killed $q while weir was $(kill -0 "$p" && echo at work)"
-	for i in $(seq 50); do
+	for i in $(seq 50); do # a process is gone when the driver has taken back what it had
 		[ -e "/proc/$q" ] || break
 		sleep 0.1
 	done
+	[ ! -e "/proc/$q" ] || { echo "the killed plugin still holds the device"; return 1; }
+	echo "gone after less than ${i}00 ms"
 	wait "$p"
-	grep -v BUFFERS "$w/log" | head -20
+	grep -E 'WARN|ERROR' "$w/log" | cut -c1-300 | head
+	grep -q 'proved again.*backend=cuda' "$w/log"
 	./weir verify --vkey "$w/sha.wkey" --public "$w/killed.pub.json" --proof "$w/killed.json"
 	sleep 1
 	after="$(used)"
 	echo "MiB in use on the device before: $before, after: $after"
 	[ "$after" -le $((before + 100)) ]
+	rm -rf "$w"
+}
+
+# bench proves a bit-heavy circuit again and again.
+bench() {
+	local w
+	w="$(mktemp -d)"
+	set -e
+	./circuitgen -kind porep -log2 20 -seed 1 -name porep -out "$w"
+	time ./weir setup --backend cuda --circuit "$w/porep.r1cs" --key "$w/porep.wkey"
+	./weir bench --backend cuda --key "$w/porep.wkey" --witness "$w/porep.wtns" --proofs 60 --concurrency 4 --warmup 4 --assert failed==0 --assert verified==60 --json >"$out/bench.json"
+	./weir bench --backend cuda --key "$w/porep.wkey" --witness "$w/porep.wtns" --proofs 60 --concurrency 4 --warmup 4
 	rm -rf "$w"
 }
 
@@ -183,9 +204,14 @@ step() {
 	times)
 		lines=200
 		run times-msm 300 ./msm_check time "$max"
-		run times-ntt 300 ./ntt_check vectors -times -max "$((max < 27 ? max + 1 : max))"
+		run times-ntt 300 ./ntt_check vectors -times -max "$max"
 		run times-poly 300 ./poly_check vectors -times -max "$max"
 		lines=3
+		;;
+	bench)
+		export -f bench
+		export out
+		lines=40 run bench 240 bash -c bench
 		;;
 	proofs) lines=60 run proofs 540 ./cuda.test -test.v -test.run '^$' -test.bench BenchmarkProof -test.benchtime "${GPU_CHECK_PROOFS:-20x}" ;;
 	*)
@@ -197,7 +223,7 @@ step() {
 
 nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit,clocks.max.sm,uuid --format=csv,noheader 2>/dev/null | tee "$out/device.log"
 date -u +%Y-%m-%dT%H:%MZ | tee -a "$out/device.log"
-[ $# -gt 0 ] || set -- msm ntt poly sums suite large weir fault devices sanitize times proofs
+[ $# -gt 0 ] || set -- msm ntt poly sums suite large weir fault devices sanitize times proofs bench
 for s in "$@"; do step "$s"; done
 if [ -n "$failed" ]; then
 	echo "gpu-check: FAILED:$failed; output in $out"

@@ -2,9 +2,10 @@
  * is compiled by tests only, and tells itself apart (runtime_version 0).
  *
  * It is strict where a GPU is not: every address must lie in a live block, every scratch be as large as weir_cuda_sizes says, no lane be used by two
- * threads at once; fresh and freed memory is filled with junk. And it fails on demand: weir_stub_set. What it shares with the real library is the header.
+ * threads at once; what a step of one queue touches must not be touched by the other queue before it is waited for; fresh and freed memory is filled with junk. And it fails on demand: weir_stub_set. What it shares with the real library is the header.
  *
- * Built with -D: STUB_VERSION (another ABI version), STUB_SIZE_DELTA (struct sizes that are off by so much), STUB_OMIT (weir_cuda_msm is missing). */
+ * Built with -D: STUB_VERSION (another ABI version), STUB_SIZE_DELTA (struct sizes that are off by so much), STUB_OMIT (weir_cuda_msm is missing),
+ * STUB_STICKY_CALL (the device is lost from that call on, for processes that nobody can set a knob in). */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +19,9 @@
 #endif
 #ifndef STUB_SIZE_DELTA
 #define STUB_SIZE_DELTA 0
+#endif
+#ifndef STUB_STICKY_CALL
+#define STUB_STICKY_CALL 0
 #endif
 
 /* ---- arithmetic ---- */
@@ -161,7 +165,12 @@ typedef struct block {
 	int device;
 } block;
 
-typedef struct { int open; uint32_t lanes; uint64_t used, pinned, launches[6]; uint64_t ticket[MAX_LANES][2]; int busy[MAX_LANES]; } device_state;
+/* What the steps of a lane's two queues touch, until the other queue is known to come after them. */
+enum { MAX_TOUCHED = 32, MAX_PENDING = 256 };
+typedef struct { uint64_t ticket, from, to; } touch;
+typedef struct { touch pending[2][MAX_PENDING]; uint32_t n[2]; } order;
+
+typedef struct { int open; uint32_t lanes; uint64_t used, pinned, launches[6]; uint64_t ticket[MAX_LANES][2]; int busy[MAX_LANES]; order order[MAX_LANES]; } device_state;
 
 enum { NTT, MSM1, MSM2, SPMV, WITNESS, FIXED };
 
@@ -172,7 +181,7 @@ static device_state devices[MAX_DEVICES];
 
 /* Settings of weir_stub_set, and their indexes. */
 enum { DEVICES, MEMORY, NO_DRIVER, FAIL_ALLOC, FAIL_CALL, STICKY_CALL, FLIP, CALLS, ALIVE, PINNED, RESET, SWAP_UUID, NB_SETTINGS };
-static uint64_t setting[NB_SETTINGS] = {[DEVICES] = 1, [MEMORY] = 1ull << 30};
+static uint64_t setting[NB_SETTINGS] = {[DEVICES] = 1, [MEMORY] = 1ull << 30, [STICKY_CALL] = STUB_STICKY_CALL};
 static int sticky;
 
 static void init(void)
@@ -245,6 +254,39 @@ static device_state *get(weir_cuda_call *c, uint64_t handle)
 	return &devices[handle - 1];
 }
 
+/* Of this thread's call: what it touches, and the ticket that it waits for. */
+static __thread touch touched[MAX_TOUCHED];
+static __thread uint32_t nb_touched;
+static __thread uint64_t waited;
+
+/* done: the steps of a queue up to a ticket are over for whatever comes. */
+static void done(order *o, int queue, uint64_t ticket)
+{
+	uint32_t left = 0;
+	for (uint32_t i = 0; i < o->n[queue]; i++)
+		if (o->pending[queue][i].ticket > ticket)
+			o->pending[queue][left++] = o->pending[queue][i];
+	o->n[queue] = left;
+}
+
+/* in_order finds a step of the other queue that may still be at work on what this one touches, and remembers what this one touches. */
+static int in_order(order *o, int queue, uint64_t ticket)
+{
+	if (waited)
+		done(o, 1 - queue, waited);
+	for (uint32_t k = 0; k < nb_touched; k++)
+		for (uint32_t i = 0; i < o->n[1 - queue]; i++)
+			if (touched[k].from < o->pending[1 - queue][i].to && o->pending[1 - queue][i].from < touched[k].to)
+				return 0;
+	for (uint32_t k = 0; k < nb_touched; k++) {
+		if (o->n[queue] == MAX_PENDING)
+			memmove(o->pending[queue], o->pending[queue] + 1, --o->n[queue] * sizeof(touch));
+		touched[k].ticket = ticket;
+		o->pending[queue][o->n[queue]++] = touched[k];
+	}
+	return 1;
+}
+
 static void *range(weir_cuda_call *c, uint64_t address, uint64_t bytes, const char *name)
 {
 	if (c->code != WEIR_CUDA_OK)
@@ -258,6 +300,10 @@ static void *range(weir_cuda_call *c, uint64_t address, uint64_t bytes, const ch
 		char text[120];
 		snprintf(text, sizeof text, "stub: %s: %llu bytes outside of every block", name, (unsigned long long)bytes);
 		fail(c, WEIR_CUDA_INVALID, text);
+	}
+	if (bytes > 32 && nb_touched < MAX_TOUCHED) { /* single scalars are too many, and never on their way */
+		touched[nb_touched].from = address;
+		touched[nb_touched++].to = address + bytes;
 	}
 	return (void *)address;
 }
@@ -292,11 +338,18 @@ static device_state *enter(weir_cuda_call *c, uint64_t size, uint64_t handle, ui
 		__atomic_store_n(&d->busy[lane], 0, __ATOMIC_SEQ_CST);
 		return NULL;
 	}
+	nb_touched = 0;
+	waited = after;
 	return d;
 }
 
 static void leave(weir_cuda_call *c, device_state *d, uint32_t lane, int queue, int launch, uint64_t *ticket)
 {
+	pthread_mutex_lock(&mutex);
+	int ordered = c->code != WEIR_CUDA_OK || !ticket || in_order(&d->order[lane], queue, d->ticket[lane][queue] + 1);
+	pthread_mutex_unlock(&mutex);
+	if (!ordered)
+		fail(c, WEIR_CUDA_INVALID, "stub: a step of the other queue may still be at work there: nobody waits for it");
 	if (c->code == WEIR_CUDA_OK) {
 		if (ticket)
 			*ticket = ++d->ticket[lane][queue];
@@ -490,6 +543,9 @@ void weir_cuda_free(weir_cuda_memory_args *a)
 		return;
 	pthread_mutex_lock(&mutex);
 	uint64_t before = d->used;
+	for (uint32_t l = 0; l < d->lanes; l++) /* the device frees when all it was asked for is done */
+		for (int q = 0; q < 2; q++)
+			done(&d->order[l], q, d->ticket[l][q]);
 	drop(&blocks, (int)a->device - 1, a->address, 0);
 	int found = d->used != before;
 	pthread_mutex_unlock(&mutex);
@@ -576,6 +632,11 @@ void weir_cuda_wait(weir_cuda_wait_args *a)
 	if (a->queue > 1 || a->ticket > d->ticket[a->lane][a->queue])
 		fail(&a->call, WEIR_CUDA_INVALID, "stub: a ticket that nobody has");
 	a->done = 1;
+	if (a->call.code == WEIR_CUDA_OK) {
+		pthread_mutex_lock(&mutex);
+		done(&d->order[a->lane], (int)a->queue, a->ticket ? a->ticket : d->ticket[a->lane][a->queue]);
+		pthread_mutex_unlock(&mutex);
+	}
 	leave(&a->call, d, a->lane, 0, -1, NULL);
 }
 

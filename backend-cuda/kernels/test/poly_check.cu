@@ -442,7 +442,8 @@ int main(int argc, char** argv) {
 	if (checked) {
 		std::vector<const char*> names = {"random-1", "random-2", "random-3", "random-4-noc", "random-5", "random-6-full", "circom-multiplier", "circom-nopublic"};
 		if (!only_small)
-			names = {"random-1", "random-2", "random-3", "random-4-noc", "random-5", "random-6-full", "random-8", "random-10", "random-11", "random-12", "random-12-noc",
+			names = {"random-1", "random-2", "random-3", "random-4-noc", "random-5", "random-6-full", "random-8", "random-9-256", "random-9-257", "random-10",
+		                         "random-11", "random-11-1024", "random-11-1025", "random-12", "random-12-noc",
 		                         "random-12-full", "circom-allzero", "circom-dom_1022", "circom-dom_1023", "circom-multiplier", "circom-nopublic", "circom-publics100",
 		                         "circom-unused_input", "circom-zero_constraints"};
 		for (const char* name : names)
