@@ -263,6 +263,11 @@ func (p *partition) again(h *holding, attempt int, err error) error {
 	if attempt >= e.cfg.MaxAttempts {
 		return errs.Wrap(err, fmt.Sprintf("prove: given up after %d attempts", attempt))
 	}
+	name := ""
+	if b != nil {
+		name = b.name
+	}
+	e.cfg.Logger.Warn("partition is proved again", "job", p.run.id, "partition", p.index, "backend", name, "attempt", attempt, "error", err)
 	return nil
 }
 
