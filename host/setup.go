@@ -9,10 +9,12 @@ import (
 	"github.com/weir-zk/weir/backend-cpu/fixedbase"
 	"github.com/weir-zk/weir/host/ledger"
 	"github.com/weir-zk/weir/internal/atomicfile"
+	"github.com/weir-zk/weir/sdk/circuit"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/encoding/iden3"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
+	"github.com/weir-zk/weir/sdk/keyfile"
 	"github.com/weir-zk/weir/sdk/slab"
 )
 
@@ -100,28 +102,38 @@ func keyWriteError(err error, path string) error {
 }
 
 // planSetup reads the header of a circuit, by pread, and says what a set-up of it takes.
-func (e *Engine) planSetup(circuit contract.Input) (int64, error) {
-	v, err := e.pool.File(circuit.Handle)
+func (e *Engine) planSetup(in contract.Input) (int64, error) {
+	v, err := e.pool.File(in.Handle)
 	if err != nil {
 		return 0, err
 	}
-	f, err := iden3.OpenR1CS(v, circuit.Size)
+	kind, err := keyfile.Sniff(v, in.Size)
 	if err != nil {
 		return 0, err
 	}
-	return setupBytes(f.Header(), circuit.Size, e.cfg.Threads), nil
+	if kind == keyfile.Shape {
+		n, terms, err := circuit.ShapeSizes(v, in.Size)
+		// the file is read whole before its rows are spelt out
+		return in.Size + setupBytes(n.Rows, n.Wires(), n.Inputs-1, terms[0]+terms[1]+terms[2], e.cfg.Threads), err
+	}
+	f, err := iden3.OpenR1CS(v, in.Size)
+	if err != nil {
+		return 0, err
+	}
+	h := f.Header()
+	// a row has three counts of 4 bytes, a term 36 bytes
+	return setupBytes(h.NbConstraints, h.NbWires, h.NbPublic(), max(0, in.Size-12*int64(h.NbConstraints))/36, e.cfg.Threads), nil
 }
 
-// setupBytes is the working memory of a set-up as backend-cpu/setup documents it, and that of the circuit it reads. Only the number of distinct coefficients
-// is not in the header: setupMargin has room for some 200,000, and for the parts of points under way.
-func setupBytes(h iden3.R1CSHeader, size int64, threads int) int64 {
-	rows, wires := int64(h.NbConstraints), int64(h.NbWires)
-	domain := int64(1) << groth16.DomainFor(h.NbConstraints, h.NbPublic())
-	// In the file a row has three counts of 4 bytes, a term 36 bytes; in memory three offsets and twice 4 bytes.
-	circuit := 12*(rows+1) + 8*max(0, size-12*rows)/36
+// setupBytes is the working memory of a set-up as backend-cpu/setup documents it, and that of the circuit it reads: for a row three offsets, for a term twice 4 bytes. Only
+// the number of distinct coefficients is not known before: setupMargin has room for some 200,000, and for the parts of points under way.
+func setupBytes(nbRows, nbWires, nbPublic int, terms int64, threads int) int64 {
+	rows, wires := int64(nbRows), int64(nbWires)
+	domain := int64(1) << groth16.DomainFor(nbRows, nbPublic)
+	matrices := 12*(rows+1) + 8*terms
 	vectors := 32*domain + 64*wires + wires/4 // and two bitmaps
-	tables := fixedbase.BytesG1(int(3*wires+domain)+h.NbPublic()+4) + fixedbase.BytesG2(int(wires)+3)
-	return circuit + vectors + tables + setupMargin + int64(threads)*(300<<10)
+	tables := fixedbase.BytesG1(int(3*wires+domain)+nbPublic+4) + fixedbase.BytesG2(int(wires)+3)
+	return matrices + vectors + tables + setupMargin + int64(threads)*(300<<10)
 }
 
 const setupMargin = 24 << 20

@@ -36,7 +36,8 @@ func TestSetupReservesWhatItTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	need := setupBytes(file.Header(), st.Size(), 1)
+	h := file.Header()
+	need := setupBytes(h.NbConstraints, h.NbWires, h.NbPublic(), (st.Size()-12*int64(h.NbConstraints))/36, 1)
 	w := newWorld(t)
 	for _, short := range []int64{1, 0} {
 		cfg := Config{Threads: 1, MemoryBudget: need - short, Backends: []BackendConfig{{Name: "cpu", New: func(r slab.Resolver) (contract.Prover, error) { return cpu.New(r, cpu.Options{}), nil }}}}
@@ -64,18 +65,17 @@ func TestSetupBytes(t *testing.T) {
 	for _, tc := range []struct{ rows, wires, public, terms int64 }{
 		{0, 1, 0, 0}, {1, 2, 0, 3}, {1<<20 - 1, 1 << 20, 0, 5 << 20}, {1 << 20, 1 << 20, 10, 9 << 20}, {1 << 27, 130 << 20, 100, 1 << 30},
 	} {
-		h := iden3.R1CSHeader{NbConstraints: int(tc.rows), NbWires: int(tc.wires), NbPubIn: int(tc.public)}
 		domain := int64(1)
 		for domain < tc.rows+tc.public+1 {
 			domain *= 2
 		}
 		least := 32*domain + 64*tc.wires + 8*tc.terms + 12*tc.rows
-		got := setupBytes(h, 12*tc.rows+36*tc.terms, 2)
+		got := setupBytes(int(tc.rows), int(tc.wires), int(tc.public), tc.terms, 2)
 		if got < least || got > least+least/50+(145<<20)+setupMargin+(1<<20) {
 			t.Errorf("%+v: %d bytes, vectors and circuit alone take %d", tc, got, least)
 		}
 	}
-	if small := setupBytes(iden3.R1CSHeader{NbConstraints: 1, NbWires: 3}, 1000, 1); small > 32<<20 {
+	if small := setupBytes(1, 3, 0, 10, 1); small > 32<<20 {
 		t.Errorf("%d bytes for a circuit of one row", small)
 	}
 }

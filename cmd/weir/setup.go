@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/weir-zk/weir/host"
+	"github.com/weir-zk/weir/plugins/filecoin/circuits"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -28,11 +29,13 @@ var setupCommand = &cli.Command{
 
   weir setup --circuit circuit.r1cs --key circuit.wkey --vkey vkey.json
   weir setup --circuit circuit.r1cs --key circuit.wkey --seed 42
+  weir setup --circuit filecoin/winning-2k --key winning.wkey
 
+filecoin/ID is a circuit of "weir filecoin circuits"; it is recorded once, into the user's cache folder. ./filecoin/ID is a file.
 The same --seed gives the same key everywhere. --insecure-scalars FILE takes the secrets from a JSON object with tau, alpha, beta, gamma, delta (and g1, g2),
 each 64 hex digits little-endian, 0x and hex, or decimal.`,
 	Flags: flags([]cli.Flag{
-		&cli.StringFlag{Name: "circuit", Usage: "constraint system `R1CS`"},
+		&cli.StringFlag{Name: "circuit", Usage: "constraint system `R1CS`, or filecoin/ID"},
 		&cli.StringFlag{Name: "key", Usage: "where the proving key goes: `WKEY`"},
 		&cli.StringFlag{Name: "vkey", Usage: "where the verifying key goes, as snarkjs' JSON: `FILE`"},
 		&cli.StringFlag{Name: "seed", Usage: "derive the secrets from this `TEXT`"},
@@ -87,7 +90,12 @@ func setup(ctx context.Context, s *session) error {
 	if err := out.add("vkey", c.String("vkey")); err != nil {
 		return err
 	}
-	if err := out.check(job.Circuit, c.String("insecure-scalars")); err != nil {
+	id, filecoin := strings.CutPrefix(job.Circuit, "filecoin/")
+	circuitFile := job.Circuit
+	if filecoin {
+		circuitFile = ""
+	}
+	if err := out.check(circuitFile, c.String("insecure-scalars")); err != nil {
 		return err
 	}
 	job.Out = out.files[0].target
@@ -96,6 +104,12 @@ func setup(ctx context.Context, s *session) error {
 	bar := s.progress("starting", 1000)
 	defer bar.end()
 	job.Progress = bar.set
+	if filecoin {
+		bar.set("record circuit", 0)
+		if job.Circuit, err = recordedCircuit(ctx, id); err != nil {
+			return err
+		}
+	}
 	var result *host.SetupResult
 	err = s.withEngine(ctx, nil, nil, func(e *host.Engine) (err error) {
 		result, err = e.Setup(ctx, job)
@@ -135,10 +149,23 @@ func setup(ctx context.Context, s *session) error {
 	return nil
 }
 
+// recordedCircuit is the shape file of one of Filecoin's circuits.
+func recordedCircuit(ctx context.Context, id string) (string, error) {
+	shapes, err := circuits.UserShapes()
+	if err != nil {
+		return "", err
+	}
+	f, err := shapes.Open(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return shapes.Path(id), f.Close()
+}
+
 // scalarNames are the secrets; the last two may be left out.
 var scalarNames = []string{"tau", "alpha", "beta", "gamma", "delta", "g1", "g2"}
 
-// readScalars reads {"tau": ...}, alone or as the member "toxic_waste" or "scalars" of a larger object.
+// readScalars reads {"tau": ...}, alone or as the member "toxic_waste", "scalars" or "scalars_le_hex" of a larger object.
 func readScalars(ctx context.Context, path string) (*contract.ToxicScalars, error) {
 	const op = "read scalars"
 	b, err := readSmall(ctx, op, path)
@@ -153,7 +180,7 @@ func readScalars(ctx context.Context, path string) (*contract.ToxicScalars, erro
 		return nil, bad("", "a JSON object with "+strings.Join(scalarNames, ", "), err.Error())
 	}
 	inner := whole
-	for _, name := range []string{"toxic_waste", "scalars"} {
+	for _, name := range []string{"toxic_waste", "scalars", "scalars_le_hex"} {
 		if raw, ok := whole[name]; ok {
 			inner = nil
 			if err := json.Unmarshal(raw, &inner); err != nil {

@@ -32,12 +32,14 @@ import (
 // index, or the way from the last auxiliary variable to this one, as a signed number (zigzag). Numbers are in the variable-length form of encoding/binary. At the beginning of
 // a block the last auxiliary variable is the first of the part.
 const (
-	shapeMagic   = "WEIRSHP1"
 	shapeHeader  = 512
 	blockRows    = 1 << 12
 	blockEntry   = 16
 	segmentEntry = 72
 )
+
+// ShapeMagic begins every shape file.
+const ShapeMagic = "WEIRSHP1"
 
 const (
 	kindOne = iota
@@ -83,7 +85,7 @@ type shapeHead struct {
 
 func (h *shapeHead) encode() []byte {
 	b := make([]byte, 0, shapeHeader)
-	b = append(b, shapeMagic...)
+	b = append(b, ShapeMagic...)
 	for _, x := range []int{h.counts.Rows, h.counts.Inputs, h.counts.Aux, h.counts.Bits} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(x))
 	}

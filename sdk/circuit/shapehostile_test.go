@@ -37,7 +37,7 @@ func (m *memoryFile) WriteAt(p []byte, at int64) (int, error) {
 // reseal makes every checksum match what the file says now.
 func reseal(b []byte) {
 	sec := func(i int) (entry []byte, offset, length uint64) {
-		entry = b[len(shapeMagic)+7*8+32+20*i:]
+		entry = b[len(ShapeMagic)+7*8+32+20*i:]
 		return entry, binary.LittleEndian.Uint64(entry), binary.LittleEndian.Uint64(entry[8:])
 	}
 	inside := func(offset, length uint64) bool {

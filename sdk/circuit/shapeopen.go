@@ -25,6 +25,7 @@ type ShapeFile struct {
 	boolean  []byte
 	outer    []outerTable
 	coeffs   []fr.Element
+	mapped   []byte // of MapShape
 }
 
 // outerTable says what a segment's outer variables are in each part: those of the first part, ascending, and for each later part as many.
@@ -46,38 +47,53 @@ func (o *outerTable) of(v uint32, part int) uint32 {
 
 const openShape = "open shape"
 
+// readHead reads and checks the header, without comparing the sections with the size of the file.
+func readHead(b []byte) (h shapeHead, err error) {
+	if len(b) < shapeHeader || string(b[:len(ShapeMagic)]) != ShapeMagic {
+		return h, errs.Mismatch(errs.InvalidFile, openShape, "header", ShapeMagic+" and 512 bytes", fmt.Sprintf("%d bytes of another kind", len(b)))
+	}
+	if crc := binary.LittleEndian.Uint32(b[shapeHeader-4:]); crc != crc32.Checksum(b[:shapeHeader-4], castagnoli) {
+		return h, errs.Mismatch(errs.InvalidFile, openShape, "header", "a matching checksum", "another")
+	}
+	n := numbers{b[len(ShapeMagic):shapeHeader]}
+	h.counts = n.counts()
+	for i := range h.nonZero {
+		h.nonZero[i] = int64(n.next())
+	}
+	copy(h.digest[:], n.b)
+	n.b = n.b[sha256.Size:]
+	for i := range h.secs {
+		h.secs[i] = section{Offset: int64(n.next()), Length: int64(n.next()), CRC: binary.LittleEndian.Uint32(n.b)}
+		n.b = n.b[4:]
+	}
+	if !h.counts.sane() || h.counts.Inputs < 1 || min(h.nonZero[0], h.nonZero[1], h.nonZero[2]) < 0 {
+		return h, errs.Mismatch(errs.InvalidFile, openShape, "header", "sizes of a circuit", fmt.Sprintf("%+v, %v terms", h.counts, h.nonZero))
+	}
+	return h, nil
+}
+
 // OpenShape checks the header, everything but the rows, and that all sizes agree; rows are checked block by block as they are read.
 func OpenShape(b []byte) (*ShapeFile, error) {
 	bad := func(where string, expected, found any) (*ShapeFile, error) {
 		return nil, errs.Mismatch(errs.InvalidFile, openShape, where, expected, found)
 	}
-	if len(b) < shapeHeader || string(b[:len(shapeMagic)]) != shapeMagic {
-		return bad("header", shapeMagic+" and 512 bytes", fmt.Sprintf("%d bytes of another kind", len(b)))
-	}
-	if crc := binary.LittleEndian.Uint32(b[shapeHeader-4:]); crc != crc32.Checksum(b[:shapeHeader-4], castagnoli) {
-		return bad("header", "a matching checksum", "another")
-	}
 	s := &ShapeFile{}
-	n := numbers{b[len(shapeMagic):shapeHeader]}
-	s.head.counts = n.counts()
-	for i := range s.head.nonZero {
-		s.head.nonZero[i] = int64(n.next())
+	var err error
+	if s.head, err = readHead(b); err != nil {
+		return nil, err
 	}
-	copy(s.head.digest[:], n.b)
-	n.b = n.b[sha256.Size:]
 	var secs [sections][]byte
-	for i := range secs {
-		offset, length := n.next(), n.next()
-		crc := binary.LittleEndian.Uint32(n.b)
-		n.b = n.b[4:]
+	for i, x := range s.head.secs {
+		offset, length := uint64(x.Offset), uint64(x.Length)
 		if offset > uint64(len(b)) || length > uint64(len(b))-offset {
 			return bad(fmt.Sprintf("section %d", i), fmt.Sprintf("inside %d bytes", len(b)), fmt.Sprintf("%d from %d on", length, offset))
 		}
 		secs[i] = b[offset : offset+length]
-		if i != secRows && crc32.Checksum(secs[i], castagnoli) != crc {
+		if i != secRows && crc32.Checksum(secs[i], castagnoli) != x.CRC {
 			return bad(fmt.Sprintf("section %d", i), "a matching checksum", "another")
 		}
 	}
+	var n numbers
 	s.rows, s.blocks, s.boolean = secs[secRows], secs[secBlocks], secs[secBoolean]
 
 	if len(secs[secCoeffs])%fr.Bytes != 0 || len(secs[secCoeffs]) < fr.Bytes*(zeroCoeff+1) || len(secs[secSegments])%segmentEntry != 0 || len(s.blocks)%blockEntry != 0 {
@@ -359,9 +375,30 @@ func (s *ShapeFile) Replay(ctx context.Context, sinks ...Sink) (*Shape, error) {
 	return shape, nil
 }
 
+// mostTerms is how many terms the rows can have: a stretch of doubling coefficients is the shortest form of many.
+func (s *ShapeFile) mostTerms() (n int64) {
+	const stretch = 3 // bytes, of at most powers terms
+	for i, x := range s.segments {
+		end := len(s.blocks) / blockEntry
+		if i+1 < len(s.block0) {
+			end = s.block0[i+1]
+		}
+		length := int64(0)
+		for k := s.block0[i]; k < end; k++ {
+			length += int64(binary.LittleEndian.Uint32(s.blocks[k*blockEntry+8:]))
+		}
+		n += (length + stretch - 1) / stretch * powers * int64(x.Times)
+	}
+	return n
+}
+
 // System is the whole constraint system in memory: for circuits that fit.
 func (s *ShapeFile) System(ctx context.Context) (*r1cs.System, error) {
 	var sink SystemSink
+	n := s.head.nonZero
+	if n[0]+n[1]+n[2] <= s.mostTerms() { // else the header lies, which is not found before all rows are read
+		sink.reserve(s.head.counts.Rows, n)
+	}
 	if _, err := s.Replay(ctx, &sink); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,14 @@ type SystemSink struct {
 	sys r1cs.System
 }
 
+// reserve makes room for that many rows and terms, so that nothing is copied as they come.
+func (s *SystemSink) reserve(rows int, terms [3]int64) {
+	for i, m := range []*r1cs.Matrix{&s.sys.A, &s.sys.B, &s.sys.C} {
+		m.Start = slices.Grow(m.Start, rows+1)
+		m.Wire, m.Coeff = slices.Grow(m.Wire, int(terms[i])), slices.Grow(m.Coeff, int(terms[i]))
+	}
+}
+
 // Write implements Sink.
 func (s *SystemSink) Write(r *Rows) error {
 	ms := [3]*r1cs.Matrix{&s.sys.A, &s.sys.B, &s.sys.C}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/weir-zk/weir/sdk/circuit"
 	"github.com/weir-zk/weir/sdk/encoding/bellman"
 	"github.com/weir-zk/weir/sdk/encoding/iden3"
 	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
@@ -15,7 +16,7 @@ import (
 	"github.com/weir-zk/weir/sdk/r1cs"
 )
 
-// OpenCircuit reads a constraint system into the heap, by pread: an .r1cs file, or the matrices inside a .zkey (no C) or a .wkey (if it has
+// OpenCircuit reads a constraint system into the heap, by pread: an .r1cs or .shape file, or the matrices inside a .zkey (no C) or a .wkey (if it has
 // them).
 func OpenCircuit(ctx context.Context, r io.ReaderAt, size int64, tasks int) (*r1cs.System, error) {
 	k, err := Sniff(r, size)
@@ -25,6 +26,12 @@ func OpenCircuit(ctx context.Context, r io.ReaderAt, size int64, tasks int) (*r1
 	switch k {
 	case R1CS:
 		f, err := iden3.OpenR1CS(r, size)
+		if err != nil {
+			return nil, err
+		}
+		return f.System(ctx)
+	case Shape:
+		f, err := circuit.ReadShape(r, size)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/weir-zk/weir/sdk/circuit"
 	"github.com/weir-zk/weir/sdk/encoding/bellman"
 	"github.com/weir-zk/weir/sdk/encoding/iden3"
 	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
@@ -121,6 +122,8 @@ func Inspect(ctx context.Context, r io.ReaderAt, size int64, name string, deep b
 		err = p.params(r)
 	case R1CS:
 		err = p.r1cs(ctx, r, deep)
+	case Shape:
+		err = p.recorded(ctx, r, deep)
 	case Witness:
 		err = p.witness(ctx, r, deep)
 	case VK:
@@ -175,6 +178,23 @@ func (p *Report) system(s *r1cs.System, d r1cs.Digest) {
 	c := p.Circuit
 	c.NonZeroA, c.NonZeroB, c.NonZeroC, c.Coeffs = s.A.NNZ(), s.B.NNZ(), s.C.NNZ(), len(s.Coeffs)
 	c.DigestAB, c.DigestABC = digestHex(d.AB), digestHex(d.ABC)
+}
+
+// recorded is a .shape; its header has what takes a deep inspection elsewhere.
+func (p *Report) recorded(ctx context.Context, r io.ReaderAt, deep bool) error {
+	n, terms, err := circuit.ShapeSizes(r, p.Size)
+	if err != nil {
+		return err
+	}
+	p.Circuit = &CircuitReport{Rows: n.Rows, Wires: n.Wires(), Public: n.Inputs - 1, NonZeroA: int(terms[0]), NonZeroB: int(terms[1]), NonZeroC: int(terms[2])}
+	if !deep {
+		return nil
+	}
+	s, err := OpenCircuit(ctx, r, p.Size, 1)
+	if s != nil {
+		p.system(s, s.Digest())
+	}
+	return err
 }
 
 func (p *Report) wkey(ctx context.Context, r io.ReaderAt, deep bool) error {

@@ -3,7 +3,7 @@
 //	Sniff, Inspect          any file: what it is and its sizes
 //	OpenKey                 a proving key for a prover (.wkey mapped or read, .zkey, .params)
 //	OpenSummary             shape, digests and verifying key for the host, by pread
-//	OpenCircuit             constraint systems (.r1cs, and those inside .zkey and .wkey)
+//	OpenCircuit             constraint systems (.r1cs, .shape, and those inside .zkey and .wkey)
 //	OpenVerifyingKey        verifying keys, also those inside proving keys
 //	Check                   do key and circuit belong together
 //	Import, Export          between all formats
@@ -18,6 +18,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381"
 
+	"github.com/weir-zk/weir/sdk/circuit"
 	"github.com/weir-zk/weir/sdk/encoding/bellman"
 	"github.com/weir-zk/weir/sdk/encoding/snarkjs"
 	"github.com/weir-zk/weir/sdk/encoding/wkey"
@@ -38,6 +39,7 @@ const (
 	Wasm        Kind = "wasm"        // WebAssembly module: circom's witness program
 	Symbols     Kind = "sym"         // circom signal names
 	WKey        Kind = "wkey"        // weir's prepared key
+	Shape       Kind = "shape"       // weir's recorded circuit
 	Params      Kind = "params"      // bellman proving key
 	VK          Kind = "vk"          // bellman verifying key
 	Proofs      Kind = "proofs"      // bellman proofs, 192 bytes each
@@ -52,7 +54,7 @@ const (
 var kindTexts = map[Kind]string{
 	Unknown: "unknown file", Empty: "empty file", R1CS: "circom constraint system (.r1cs)", Witness: "circom witness (.wtns)",
 	ZKey: "snarkjs proving key (.zkey)", PowersOfTau: "powers of tau (.ptau)", Wasm: "WebAssembly module (.wasm)", Symbols: "circom signal names (.sym)",
-	WKey: "weir prepared key (.wkey)", Params: "bellman proving key (.params)", VK: "bellman verifying key (.vk)", Proofs: "bellman proofs",
+	WKey: "weir prepared key (.wkey)", Shape: "weir recorded circuit (.shape)", Params: "bellman proving key (.params)", VK: "bellman verifying key (.vk)", Proofs: "bellman proofs",
 	VKJSON: "snarkjs verification key (JSON)", ProofJSON: "snarkjs proof (JSON)", PublicJSON: "public inputs (JSON)", InputJSON: "JSON object (circuit inputs)",
 	Markup: "HTML or XML page", Gzip: "gzip file",
 }
@@ -108,6 +110,8 @@ func Sniff(r io.ReaderAt, size int64) (Kind, error) {
 	switch {
 	case bytes.HasPrefix(b, []byte(wkey.Magic)):
 		return WKey, nil
+	case bytes.HasPrefix(b, []byte(circuit.ShapeMagic)):
+		return Shape, nil
 	case b[0] == 0x1f && len(b) > 1 && b[1] == 0x8b:
 		return Gzip, nil
 	case symbolLine.Match(b[:min(len(b), 1<<12)]):
