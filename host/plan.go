@@ -42,6 +42,8 @@ type Plan struct {
 	Budget           int64  `json:"memory_budget_bytes"`
 
 	PlanPoint
+	DevicePeak   int64            `json:"device_est_peak_bytes"` // of each device's memory: the key, and what all lanes take of it
+	DeviceMemory int64            `json:"device_memory_bytes"`
 	Latency      float64          `json:"latency_s"` // of one proof when there is no other
 	PurposesPeak map[string]int64 `json:"purposes_peak_bytes"`
 
@@ -69,7 +71,7 @@ const (
 )
 
 // MakePlan simulates the engine on the machine, with times that vary by a tenth, and finds the fewest permits, and the fewest lanes from the profile's own on, that are within one
-// percent of the best that the budget allows. Errors: errs.Exhausted, with the numbers, where not even one partition fits; errs.NotFound for a circuit that the profile does not have.
+// percent of the best that the budget allows. Errors: errs.Exhausted, with the numbers, where not even one partition fits, or not the key into the device; errs.NotFound for a circuit that the profile does not have.
 func MakePlan(ctx context.Context, req PlanRequest) (*Plan, error) {
 	p := &planner{ctx: ctx, req: req, known: map[[2]int]*planned{}}
 	if err := p.machine(); err != nil {
@@ -80,6 +82,10 @@ func MakePlan(ctx context.Context, req PlanRequest) (*Plan, error) {
 		need := int64(p.profile.Machine.Base) + int64(p.circuit.Key) + p.partition
 		return nil, errs.Mismatch(errs.Exhausted, "plan", "memory", fmt.Sprintf("%d bytes (%v) or more: base, key and one partition of %s", need, ledger.Size(need), p.circuit.Name),
 			fmt.Sprintf("a budget of %d bytes (%v)", p.budget, ledger.Size(p.budget)))
+	}
+	if need, have := p.circuit.OfDevice(), int64(p.profile.Machine.DeviceMemory); have > 0 && need > have {
+		return nil, errs.Mismatch(errs.Exhausted, "plan", "memory of "+p.profile.Machine.Device, fmt.Sprintf("%d bytes (%v) or more: the key of %s and what lanes take", need, ledger.Size(need), p.circuit.Name),
+			fmt.Sprintf("%d bytes (%v)", have, ledger.Size(have)))
 	}
 	lanes, best, err := p.fewestLanes(most)
 	if err != nil {
@@ -94,7 +100,7 @@ func MakePlan(ctx context.Context, req PlanRequest) (*Plan, error) {
 		return nil, err
 	}
 	out := &Plan{Profile: p.profile.Name, Circuit: p.circuit.Name, Partitions: p.circuit.Partitions, PartitionWorkers: workers, Lanes: lanes, PermitRelease: PermitFreed, Budget: p.budget,
-		PlanPoint: chosen.PlanPoint, PurposesPeak: chosen.purposes, Bounds: p.bounds()}
+		PlanPoint: chosen.PlanPoint, DevicePeak: chosen.device, DeviceMemory: int64(p.profile.Machine.DeviceMemory), PurposesPeak: chosen.purposes, Bounds: p.bounds()}
 	if out.Latency, err = p.alone(workers, lanes); err != nil {
 		return nil, err
 	}
@@ -126,6 +132,7 @@ type planner struct {
 // planned is a simulation's outcome.
 type planned struct {
 	PlanPoint
+	device   int64
 	purposes map[string]int64
 }
 
@@ -255,7 +262,7 @@ func (p *planner) under(budget int64, permits, lanes int) (*planned, error) {
 	if r.Failed > 0 {
 		return nil, errs.New(errs.Internal, "plan", "the simulation of %d permits and %d lanes failed: %s", permits, lanes, r.FirstError)
 	}
-	out := &planned{PlanPoint{Permits: permits, DeviceLanes: lanes, SPerProof: float64(n) * slope(ends[atOnce*n:(atOnce+watched)*n]), EstPeak: r.EstPeak}, r.PurposesPeak}
+	out := &planned{PlanPoint{Permits: permits, DeviceLanes: lanes, SPerProof: float64(n) * slope(ends[atOnce*n:(atOnce+watched)*n]), EstPeak: r.EstPeak}, r.DevicePeak, r.PurposesPeak}
 	maps.DeleteFunc(out.purposes, func(_ string, n int64) bool { return n < r.EstPeak/1000 }) // of no account
 	if budget == p.budget {
 		p.known[id] = out

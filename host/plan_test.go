@@ -88,6 +88,7 @@ func TestPlanRefused(t *testing.T) {
 		{PlanRequest{}, errs.InvalidArgument, "profile"},
 		{PlanRequest{Profile: p, Circuit: "x"}, errs.NotFound, "filecoin/porep-32g"},
 		{PlanRequest{Profile: p, Budget: 80 * gib}, errs.Exhausted, "85GiB"},
+		{PlanRequest{Profile: loadProfile(t, "h200").On(model.Hardware{DeviceMemory: 48 * gib})}, errs.Exhausted, "57GiB"},
 	} {
 		if r, err := MakePlan(t.Context(), tc.req); r != nil || !errs.Is(err, tc.class) || !strings.Contains(err.Error(), tc.word) {
 			t.Errorf("%+v: %v, %v", tc.req, r, err)

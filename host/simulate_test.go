@@ -218,6 +218,21 @@ func TestSimulatedRefusal(t *testing.T) {
 	if r.Proofs != 2 || r.Failed != 1 || !strings.Contains(r.FirstError, "the budget of 55GiB") {
 		t.Errorf("%+v", r)
 	}
+	// The same of the device's memory.
+	p = loadProfile(t, "h200")
+	for _, tc := range []struct {
+		memory int64
+		proofs int
+		peak   int64
+	}{{int64(p.Machine.DeviceMemory), 1, p.Circuits[0].OfDevice()}, {48 * gib, 0, 0}} {
+		r, err := Simulate(t.Context(), Simulation{Profile: p.On(model.Hardware{DeviceMemory: tc.memory}), Proofs: 1, Concurrency: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Proofs != tc.proofs || r.DevicePeak != tc.peak || r.DeviceBudget != tc.memory || tc.proofs == 0 && (!errs.Is(r.Err, errs.Exhausted) || !strings.Contains(r.FirstError, "memory of model-h200")) {
+			t.Errorf("with %d bytes: %+v", tc.memory, r)
+		}
+	}
 }
 
 // A quarter of an hour of jobs of which some are given up: everything comes back, the account is watched in order, and asking ends with the time.

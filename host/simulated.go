@@ -50,6 +50,9 @@ type Simulated struct {
 	EstPeak      int64            `json:"est_peak_bytes"`     // of all that is charged: buffers, keys, working memory, the machine's base
 	BuffersPeak  int64            `json:"buffers_peak_bytes"` // of the buffers alone: est of the BUFFERS lines
 	PurposesPeak map[string]int64 `json:"purposes_peak_bytes"`
+	// Of the memory of one device, all of which have the same: what is charged of it, of how much.
+	DevicePeak   int64 `json:"device_est_peak_bytes"`
+	DeviceBudget int64 `json:"device_budget_bytes"`
 	// RSSPeak is what processes would show that get fresh pages as a synthesis writes them, in proportion to its time, and give them back with the buffer.
 	RSSPeak int64 `json:"rss_peak_bytes"`
 
@@ -229,6 +232,10 @@ func (o *observer) result(profile *model.Profile, budget int64, elapsed time.Dur
 		if n > 0 {
 			out.PurposesPeak[ledger.Purpose(i).String()] = n
 		}
+	}
+	out.DeviceBudget = int64(profile.Machine.DeviceMemory)
+	for _, d := range r.Devices {
+		out.DevicePeak = max(out.DevicePeak, d.PeakTotal)
 	}
 	var apart []time.Duration
 	var last time.Duration

@@ -63,6 +63,10 @@ type benchReport struct {
 	SharedPeak   *int64           `json:"shared_peak_bytes"`
 	SharedAgrees *float64         `json:"shared_agreement_percent"`
 	Samples      int              `json:"memory_samples"`
+	// Of the device that came nearest to its budget; null where nothing was charged of any.
+	DevicePeak   *int64        `json:"device_est_peak_bytes"`
+	DeviceBudget *int64        `json:"device_budget_bytes"`
+	Devices      []benchDevice `json:"devices"`
 
 	CountersAtEnd benchCounters `json:"counters_at_end"`
 
@@ -88,6 +92,14 @@ type benchConfig struct {
 	Warmup           int         `json:"warmup"`
 	Speed            float64     `json:"speed"`
 	Kinds            []benchKind `json:"kinds"`
+}
+
+// benchDevice is the account of a device's memory.
+type benchDevice struct {
+	Name         string           `json:"name"`
+	Budget       int64            `json:"budget_bytes"`
+	EstPeak      int64            `json:"est_peak_bytes"`
+	PurposesPeak map[string]int64 `json:"purposes_peak_bytes"`
 }
 
 // benchStages are the times of a partition; docs/cli.md explains them.
@@ -134,7 +146,7 @@ func countersOf(g host.Gauges, permits, waiting int, reserved int64, keys int) b
 
 // newBenchReport has every name that a report can have.
 func newBenchReport() *benchReport {
-	r := &benchReport{PurposesPeak: map[string]int64{"base": 0}, Asserts: []verdict{}, Files: map[string]string{}}
+	r := &benchReport{PurposesPeak: map[string]int64{"base": 0}, Devices: []benchDevice{}, Asserts: []verdict{}, Files: map[string]string{}}
 	for p := range ledger.NumPurposes {
 		r.PurposesPeak[p.String()] = 0
 	}
@@ -156,6 +168,19 @@ func (r *benchReport) recorded(rec *record.Recording) {
 	r.EstPeak, r.BuffersPeak = rec.ReservedPeak, rec.BuffersPeak
 	for i, n := range rec.PurposesPeak {
 		r.PurposesPeak[ledger.Purpose(i).String()] = n
+	}
+	for i := range rec.Devices {
+		d := &rec.Devices[i]
+		out := benchDevice{Name: d.Name, Budget: d.Budget, EstPeak: d.Peak, PurposesPeak: map[string]int64{}}
+		for p, n := range d.PurposesPeak {
+			if n > 0 {
+				out.PurposesPeak[ledger.Purpose(p).String()] = n
+			}
+		}
+		r.Devices = append(r.Devices, out)
+		if r.DevicePeak == nil || d.Budget-d.Peak < *r.DeviceBudget-*r.DevicePeak {
+			r.DevicePeak, r.DeviceBudget = &d.Peak, &d.Budget
+		}
 	}
 	r.steady(rec)
 	if rec.Length > 0 && r.Lanes > 0 {
@@ -261,6 +286,16 @@ func (r *benchReport) table(w io.Writer) {
 	}
 	if len(by) > 0 {
 		fmt.Fprintf(w, "          by purpose: %s\n", strings.Join(by, ", "))
+	}
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		var by []string
+		for p := range ledger.NumPurposes {
+			if n := d.PurposesPeak[p.String()]; n > 0 {
+				by = append(by, fmt.Sprintf("%v %v", p, ledger.Size(n)))
+			}
+		}
+		fmt.Fprintf(w, "          device %s: peak %v of %v: %s\n", oneLine(d.Name), ledger.Size(d.EstPeak), ledger.Size(d.Budget), strings.Join(by, ", "))
 	}
 	switch {
 	case r.RSSPeak != nil && r.Simulated:

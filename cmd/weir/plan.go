@@ -194,6 +194,9 @@ func planComments(w io.Writer, p *host.Plan, m *model.Machine) {
 	}
 	slices.Sort(purposes)
 	say("memory %v at most, of a budget of %v: %s", ledger.Size(p.EstPeak), ledger.Size(p.Budget), strings.Join(purposes, ", "))
+	if p.DevicePeak > 0 {
+		say("of each device's memory %v, of %v", ledger.Size(p.DevicePeak), ledger.Size(p.DeviceMemory))
+	}
 	if len(p.WhatIf) == 0 {
 		return
 	}

@@ -57,6 +57,14 @@ type Span struct {
 	Failed             bool
 }
 
+// Device is the account of a device's memory.
+type Device struct {
+	Name         string
+	Budget       int64
+	Peak         int64        // bytes
+	PurposesPeak ledger.Bytes // each one's own
+}
+
 // Recording is what was kept. Times are since the beginning.
 type Recording struct {
 	Length   time.Duration
@@ -72,6 +80,7 @@ type Recording struct {
 	BuffersPeak   int64        // bytes of live buffers: est of the BUFFERS lines
 	ReservedPeak  int64        // bytes of the host's account
 	PurposesPeak  ledger.Bytes // each one's own
+	Devices       []Device     // by name, those that something was charged of
 	MeasuredPeak  int64
 	NbMeasured    int
 	FirstOnLane   time.Duration // when a lane had its first proof
@@ -87,10 +96,11 @@ type Recorder struct {
 	mu       sync.Mutex
 	begun    bool
 	zero     time.Time
-	counts   Counts       // now
-	account  ledger.Bytes // now
-	est      int64        // now: bytes of live buffers
-	out      Recording    // peaks
+	counts   Counts                // now
+	account  ledger.Bytes          // now
+	devices  []ledger.AccountStats // now
+	est      int64                 // now: bytes of live buffers
+	out      Recording             // peaks
 	memory   series[ledger.Bytes]
 	curve    series[Counts]
 	measured series[int64]
@@ -170,7 +180,7 @@ func (r *Recorder) ledger(c ledger.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.note(c.Time, func() { r.counts.Waiting, r.counts.Permits = c.Waiting, c.PermitsUsed })
-	r.account = c.Accounts[0].Reserved
+	r.account, r.devices = c.Accounts[0].Reserved, c.Accounts[1:]
 	r.charged(c.Time)
 }
 
@@ -180,6 +190,24 @@ func (r *Recorder) charged(at time.Time) {
 	r.out.ReservedPeak = max(r.out.ReservedPeak, r.account.Total())
 	for p, n := range r.account {
 		r.out.PurposesPeak[p] = max(r.out.PurposesPeak[p], n)
+	}
+	for i := range r.devices {
+		r.onDevice(&r.devices[i])
+	}
+}
+
+func (r *Recorder) onDevice(a *ledger.AccountStats) {
+	i, known := slices.BinarySearchFunc(r.out.Devices, a.Name, func(d Device, name string) int { return cmp.Compare(d.Name, name) })
+	if !known {
+		if a.Total == 0 {
+			return
+		}
+		r.out.Devices = slices.Insert(r.out.Devices, i, Device{Name: a.Name})
+	}
+	d := &r.out.Devices[i]
+	d.Budget, d.Peak = a.Budget, max(d.Peak, a.Total)
+	for p, n := range a.Reserved {
+		d.PurposesPeak[p] = max(d.PurposesPeak[p], n)
 	}
 }
 
@@ -248,6 +276,7 @@ func (r *Recorder) End(at time.Time) *Recording {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.out
+	out.Devices = slices.Clone(r.out.Devices)
 	out.Length = max(r.since(at), 0)
 	out.Memory, out.Counts, out.Measured = r.memory.points(), r.curve.points(), r.measured.points()
 	for _, l := range r.lanes {

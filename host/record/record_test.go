@@ -336,3 +336,24 @@ var errFull = errors.New("full")
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// Each device has its own peaks, from the changes after Begin, and what it has then.
+func TestDevices(t *testing.T) {
+	at := time.Unix(0, 0)
+	r := New(Options{})
+	l := r.Listener()
+	tell := func(keys, scratch int64) {
+		a := ledger.AccountStats{Name: "gpu-1", Budget: 100, Reserved: ledger.Bytes{ledger.Key: keys, ledger.Scratch: scratch}, Total: keys + scratch}
+		l.Ledger(ledger.Change{Time: at, Accounts: []ledger.AccountStats{{Name: "host"}, {Name: "gpu-2"}, a, {Name: "gpu-0", Budget: 50, Total: 1}}})
+	}
+	tell(90, 0)
+	tell(20, 0)
+	r.Begin(at)
+	tell(30, 5)
+	tell(10, 20)
+	tell(0, 0)
+	want := []Device{{Name: "gpu-0", Budget: 50, Peak: 1}, {Name: "gpu-1", Budget: 100, Peak: 35, PurposesPeak: ledger.Bytes{ledger.Key: 30, ledger.Scratch: 20}}}
+	if got := r.End(at).Devices; !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
