@@ -7,8 +7,10 @@ import (
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 
+	"github.com/weir-zk/weir/backend-cpu/internal/arena"
 	"github.com/weir-zk/weir/backend-cpu/msm"
 	"github.com/weir-zk/weir/backend-cpu/ntt"
+	"github.com/weir-zk/weir/internal/procmem"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/groth16"
@@ -32,6 +34,7 @@ type key struct {
 	err   error // of the load
 
 	pk       *groth16.ProvingKey
+	tables   *arena.Arena // where the domain's lie
 	domain   *ntt.Domain
 	aWires   *msm.Wires // whose points A holds
 	bWires   *msm.Wires
@@ -61,6 +64,7 @@ func (b *Backend) LoadKey(ctx context.Context, req *contract.LoadKeyRequest) (*c
 		b.mu.Unlock()
 		if !there {
 			b.load(ctx, k, req)
+			procmem.GiveBack()
 		} else {
 			select {
 			case <-k.ready:
@@ -114,6 +118,7 @@ func (b *Backend) UnloadKey(_ context.Context, id string) error {
 	}
 	delete(b.keys, id)
 	b.mu.Unlock()
+	defer procmem.GiveBack()
 	if k.close != nil {
 		return errs.Wrap(k.close(), "unload key")
 	}
@@ -149,7 +154,10 @@ func (b *Backend) release(k *key) {
 
 // adopt takes the key over and makes what proofs need of it.
 func (b *Backend) adopt(k *key, pk *groth16.ProvingKey, mapped bool, tasks int) (err error) {
-	if k.domain, err = ntt.NewDomain(pk.LogDomain, tasks); err != nil {
+	if k.tables, err = arena.New(ntt.Bytes(pk.LogDomain)); err != nil {
+		return err
+	}
+	if k.domain, err = ntt.NewDomainIn(k.tables, pk.LogDomain, tasks); err != nil {
 		return err
 	}
 	if k.aWires, err = msm.NewWires(pk.AWires, pk.NbWires); err != nil {
@@ -186,10 +194,13 @@ func (b *Backend) residentBytes(s *groth16.Shape, mapped bool) int64 {
 	return tables + 16*words + sum
 }
 
+// arenaSlack is for the beginnings of lists in an arena, which are at cache lines.
+const arenaSlack = 16 << 10
+
 // scratchBytes is what one proof allocates at most: the sums are made one after the other.
 func scratchBytes(s *groth16.Shape, tasks int) int64 {
 	classes := int64(s.NbWires)/4 + 8*int64(s.NbWires)
-	return max(msm.ScratchG1(s.NbH, tasks),
+	return arenaSlack + max(msm.ScratchG1(s.NbH, tasks),
 		classes+msm.ScratchWitnessG1(max(s.NbA, s.NbB, s.NbPrivate()), tasks),
 		classes+msm.ScratchWitnessG2(s.NbB, tasks))
 }

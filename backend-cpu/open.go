@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"errors"
 
 	"github.com/weir-zk/weir/backend-cpu/setup"
 	"github.com/weir-zk/weir/sdk/contract"
@@ -43,10 +44,10 @@ func (b *Backend) openFile(ctx context.Context, k *key, req *contract.LoadKeyReq
 		return err
 	}
 	if err := b.adopt(k, open.ProvingKey, open.Mapped(), o.Tasks); err != nil {
-		_ = open.Close() // the first error says more
+		_, _ = open.Close(), k.tables.Close() // the first error says more
 		return err
 	}
-	k.close = open.Close
+	k.close = func() error { return errors.Join(open.Close(), k.tables.Close()) }
 	if open.Mapped() {
 		k.release = func(s section) {
 			open.Release(map[section]keyfile.Section{sectionA: wkey.SecA, sectionB1: wkey.SecB1, sectionB2: wkey.SecB2, sectionK: wkey.SecK, sectionH: open.HSection()}[s])

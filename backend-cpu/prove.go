@@ -11,7 +11,9 @@ import (
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/backend-cpu/internal/arena"
 	"github.com/weir-zk/weir/backend-cpu/msm"
+	"github.com/weir-zk/weir/internal/procmem"
 	"github.com/weir-zk/weir/sdk/assignment"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -46,6 +48,14 @@ func (b *Backend) Prove(ctx context.Context, req *contract.ProveRequest, event f
 	case <-ctx.Done():
 		return nil, errs.Wrap(ctx.Err(), op)
 	}
+	// From here on: who waits for the lane has none.
+	if p.scratch, err = arena.New(scratchBytes(&k.pk.Shape, p.tasks)); err != nil {
+		return nil, errs.Wrap(err, op)
+	}
+	defer func() {
+		_ = p.scratch.Close() // munmap of what was mapped does not fail
+		procmem.GiveBack()
+	}()
 	if err := p.draw(req.InsecureTestRandomness); err != nil {
 		return nil, err
 	}
@@ -75,6 +85,7 @@ type proof struct {
 	w       *assignment.Vector
 	a, b, c []fr.Element
 
+	scratch *arena.Arena // the sums' working memory
 	classes *msm.Witness // w sorted by what its values cost
 	rnd     groth16.Randomness
 	factors [3]big.Int // r, s, -r s
@@ -170,9 +181,7 @@ func (p *proof) forget() {
 		words := p.factors[i].Bits()
 		clear(words[:cap(words)])
 	}
-	times := p.times
-	*p = proof{}
-	p.times = times
+	*p = proof{times: p.times, scratch: p.scratch}
 }
 
 // stage times f.
@@ -195,7 +204,7 @@ func (p *proof) consume(ctx context.Context) error {
 		return err
 	}
 	return p.stage("msm-h", func() (err error) {
-		p.hSum, err = msm.G1(ctx, pk.H, p.a[:pk.NbH], p.tasks)
+		p.hSum, err = msm.In{Arena: p.scratch}.G1(ctx, pk.H, p.a[:pk.NbH], p.tasks)
 		p.hSum.ScalarMultiplication(&p.hSum, factor.BigInt(new(big.Int)))
 		p.drop(sectionH)
 		return err

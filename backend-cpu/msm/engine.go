@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-zk/weir/backend-cpu/internal/affine"
+	"github.com/weir-zk/weir/backend-cpu/internal/arena"
 	"github.com/weir-zk/weir/backend-cpu/internal/digits"
 	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 )
@@ -21,6 +22,7 @@ func (e engine[P, J]) sum(ctx context.Context, points []P, t terms, tasks int) (
 	if t.n == 0 {
 		return total, ctx.Err()
 	}
+	defer e.mem.Reset(e.mem.Mark())
 	c := e.newChunk(e.plan(min(t.n, MaxChunk), tasks))
 	defer c.forget()
 	for lo := 0; lo < t.n; lo += MaxChunk {
@@ -94,10 +96,10 @@ func (e engine[P, J]) scratch(n, tasks int) int64 {
 
 // ScratchG1 is the memory in bytes that G1 allocates for n terms and the given tasks: 36 bytes a term of a chunk, 96 bytes for each
 // bucket of each window that is in work at once, and some 800 KiB a task.
-func ScratchG1(n, tasks int) int64 { return newEngineG1().scratch(n, tasks) }
+func ScratchG1(n, tasks int) int64 { return newEngineG1(nil).scratch(n, tasks) }
 
 // ScratchG2 is ScratchG1 for the other group, with 192 bytes a bucket.
-func ScratchG2(n, tasks int) int64 { return newEngineG2().scratch(n, tasks) }
+func ScratchG2(n, tasks int) int64 { return newEngineG2(nil).scratch(n, tasks) }
 
 // chunk is the memory in which chunks of up to n terms are summed.
 type chunk[P, J any] struct {
@@ -136,7 +138,7 @@ type member[P any] struct {
 func entry(bucket, point, neg uint32) uint64 { return uint64(bucket)<<32 | uint64(point|neg<<31) }
 
 func (e engine[P, J]) newChunk(p plan) *chunk[P, J] {
-	c := &chunk[P, J]{engine: e, plan: p, scalars: make([]digits.Recoded, p.n), base: make([]uint32, p.n)}
+	c := &chunk[P, J]{engine: e, plan: p, scalars: arena.Take[digits.Recoded](e.mem, p.n), base: arena.Take[uint32](e.mem, p.n)}
 	for range p.teams {
 		c.team = append(c.team, e.newTeam(p))
 	}
@@ -163,16 +165,16 @@ func (e engine[P, J]) newTeam(p plan) *team[P, J] {
 	t := &team[P, J]{
 		engine: e,
 		plan:   p,
-		bucket: make([]P, p.Values()+4*p.lines),
+		bucket: arena.Take[P](e.mem, p.Values()+4*p.lines),
 		locks:  make([]sync.Mutex, p.parts),
 		ops:    affine.NewOps(2 * p.lines),
 	}
 	s, b := p.piece, 1<<p.low
 	for range p.members {
 		t.members = append(t.members, member[P]{
-			k: e.kernel(e.batch()), order: make([]uint64, p.block), ends: make([]uint32, p.parts),
-			work: make([]P, s), idx: make([]uint32, s), runs: affine.NewRuns(s),
-			count: make([]uint32, b), lens: make([]uint32, b), at: make([]uint32, b), ids: make([]uint32, b),
+			k: e.kernel(e.batch()), order: arena.Take[uint64](e.mem, p.block), ends: make([]uint32, p.parts),
+			work: arena.Take[P](e.mem, s), idx: arena.Take[uint32](e.mem, s), runs: affine.NewRuns(s),
+			count: arena.Take[uint32](e.mem, b), lens: arena.Take[uint32](e.mem, b), at: arena.Take[uint32](e.mem, b), ids: arena.Take[uint32](e.mem, b),
 		})
 	}
 	return t

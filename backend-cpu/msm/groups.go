@@ -6,6 +6,7 @@ import (
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 
 	"github.com/weir-zk/weir/backend-cpu/internal/affine"
+	"github.com/weir-zk/weir/backend-cpu/internal/arena"
 )
 
 type g1 struct{}
@@ -42,10 +43,10 @@ func (g2) infinity() (z bls12381.G2Jac) {
 	return z
 }
 
-func newEngineG1() engine[bls12381.G1Affine, bls12381.G1Jac] {
-	return engine[bls12381.G1Affine, bls12381.G1Jac]{g1{}}
+func newEngineG1(mem *arena.Arena) engine[bls12381.G1Affine, bls12381.G1Jac] {
+	return engine[bls12381.G1Affine, bls12381.G1Jac]{g1{}, mem}
 }
 
-func newEngineG2() engine[bls12381.G2Affine, bls12381.G2Jac] {
-	return engine[bls12381.G2Affine, bls12381.G2Jac]{g2{}}
+func newEngineG2(mem *arena.Arena) engine[bls12381.G2Affine, bls12381.G2Jac] {
+	return engine[bls12381.G2Affine, bls12381.G2Jac]{g2{}, mem}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/weir-zk/weir/backend-cpu/internal/affine"
+	"github.com/weir-zk/weir/backend-cpu/internal/arena"
 	"github.com/weir-zk/weir/sdk/errs"
 )
 
@@ -33,13 +34,21 @@ const (
 	maxList  = 1 << 31 // an index and a sign fit in 32 bits
 )
 
+// In is the memory that sums are computed in: an arena of the caller's, which is as it was when they are done, or, for the zero value and for what is small, the Go heap.
+type In struct{ Arena *arena.Arena }
+
 // G1 returns sum(scalars[i] * points[i]) with at most tasks goroutines at work (all processors if tasks <= 0). Scalars are in Montgomery form, as fr
 // keeps them. It errors if the lengths differ, and with the context's error soon after the context ends.
 func G1(ctx context.Context, points []bls12381.G1Affine, scalars []fr.Element, tasks int) (bls12381.G1Jac, error) {
+	return In{}.G1(ctx, points, scalars, tasks)
+}
+
+// G1 is the function G1 in m.
+func (m In) G1(ctx context.Context, points []bls12381.G1Affine, scalars []fr.Element, tasks int) (bls12381.G1Jac, error) {
 	if err := sameLength(len(points), len(scalars)); err != nil {
 		return bls12381.G1Jac{}, err
 	}
-	return newEngineG1().sum(ctx, points, dense(scalars), tasks)
+	return newEngineG1(m.Arena).sum(ctx, points, dense(scalars), tasks)
 }
 
 // G2 is G1 for the other group.
@@ -47,7 +56,7 @@ func G2(ctx context.Context, points []bls12381.G2Affine, scalars []fr.Element, t
 	if err := sameLength(len(points), len(scalars)); err != nil {
 		return bls12381.G2Jac{}, err
 	}
-	return newEngineG2().sum(ctx, points, dense(scalars), tasks)
+	return newEngineG2(nil).sum(ctx, points, dense(scalars), tasks)
 }
 
 func sameLength(points, scalars int) error {
@@ -83,4 +92,7 @@ type group[P, J any] interface {
 	infinity() J
 }
 
-type engine[P, J any] struct{ group[P, J] }
+type engine[P, J any] struct {
+	group[P, J]
+	mem *arena.Arena
+}

@@ -165,7 +165,7 @@ func TestSumsWithEveryPlan(t *testing.T) {
 	b := newBases(300, true)
 	s := mixed(300, 9)
 	all := terms{len(s), func(i int) (*fr.Element, uint32) { return &s[i], uint32(i) }}
-	e := newEngineG1()
+	e := newEngineG1(nil)
 	widths := []int{4, 5, 6, 8, 11, 13, 16, maxWindow}
 	if fieldtest.Race {
 		widths = []int{4, 7}
@@ -196,7 +196,7 @@ func TestChunksAddUp(t *testing.T) {
 	// more than one chunk, of few points so that it takes no time: MaxChunk is a constant, so the chunks' own function is called
 	b := newBases(1000, true)
 	s := mixed(1000, 4)
-	e := newEngineG1()
+	e := newEngineG1(nil)
 	c := e.newChunk(e.plan(400, 2))
 	total := e.infinity()
 	all := dense(s)

@@ -10,6 +10,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/weir-zk/weir/backend-cpu/internal/affine"
+	"github.com/weir-zk/weir/backend-cpu/internal/arena"
 	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 	"github.com/weir-zk/weir/sdk/assignment"
 	"github.com/weir-zk/weir/sdk/errs"
@@ -28,18 +29,21 @@ type Witness struct {
 }
 
 // Classify sorts the variables of w. It takes n/4 bytes, and 4 bytes for each value of the dense form or 8 for each listed value of the compact one.
-func Classify(w *assignment.Vector) *Witness {
+func Classify(w *assignment.Vector) *Witness { return In{}.Classify(w) }
+
+// Classify is the function Classify in m: the Witness is of no use when what was taken since is given back.
+func (m In) Classify(w *assignment.Vector) *Witness {
 	words := (w.Len() + 63) / 64
 	out := &Witness{n: w.Len(), values: w.List()}
 	var minusOne fr.Element
 	minusOne.SetOne()
 	minusOne.Neg(&minusOne)
 	isBit, value := w.Bits()
-	out.one = make([]uint64, words)
+	out.one = arena.Take[uint64](m.Arena, words)
 	// Of their final size at once: a list that grows leaves copies behind, which nobody would overwrite.
-	out.rest = make([]uint32, 0, len(out.values))
+	out.rest = arena.Take[uint32](m.Arena, len(out.values))[:0]
 	if isBit != nil {
-		out.at = make([]uint32, 0, len(out.values))
+		out.at = arena.Take[uint32](m.Arena, len(out.values))[:0]
 	}
 	listed := 0
 	for k := range out.one {
@@ -61,7 +65,7 @@ func Classify(w *assignment.Vector) *Witness {
 				out.one[k] |= 1 << bit
 			case *x == minusOne:
 				if out.minus == nil {
-					out.minus = make([]uint64, words)
+					out.minus = arena.Take[uint64](m.Arena, words)
 				}
 				out.minus[k] |= 1 << bit
 			default:
@@ -156,19 +160,29 @@ func (w *Wires) point(wire uint32) (uint32, bool) {
 
 // WitnessG1 returns the sum of the points times their variables' values. points belong to the variables as wires says.
 func WitnessG1(ctx context.Context, points []bls12381.G1Affine, wires *Wires, w *Witness, tasks int) (bls12381.G1Jac, error) {
-	return newEngineG1().witness(ctx, points, wires, w, tasks)
+	return In{}.WitnessG1(ctx, points, wires, w, tasks)
+}
+
+// WitnessG1 is the function WitnessG1 in m.
+func (m In) WitnessG1(ctx context.Context, points []bls12381.G1Affine, wires *Wires, w *Witness, tasks int) (bls12381.G1Jac, error) {
+	return newEngineG1(m.Arena).witness(ctx, points, wires, w, tasks)
 }
 
 // WitnessG2 is WitnessG1 for the other group.
 func WitnessG2(ctx context.Context, points []bls12381.G2Affine, wires *Wires, w *Witness, tasks int) (bls12381.G2Jac, error) {
-	return newEngineG2().witness(ctx, points, wires, w, tasks)
+	return In{}.WitnessG2(ctx, points, wires, w, tasks)
+}
+
+// WitnessG2 is the function WitnessG2 in m.
+func (m In) WitnessG2(ctx context.Context, points []bls12381.G2Affine, wires *Wires, w *Witness, tasks int) (bls12381.G2Jac, error) {
+	return newEngineG2(m.Arena).witness(ctx, points, wires, w, tasks)
 }
 
 // ScratchWitnessG1 is the memory in bytes that WitnessG1 allocates for a witness with the given number of values that are not 0, 1 or -1.
-func ScratchWitnessG1(rest, tasks int) int64 { return newEngineG1().scratchWitness(rest, tasks) }
+func ScratchWitnessG1(rest, tasks int) int64 { return newEngineG1(nil).scratchWitness(rest, tasks) }
 
 // ScratchWitnessG2 is ScratchWitnessG1 for the other group.
-func ScratchWitnessG2(rest, tasks int) int64 { return newEngineG2().scratchWitness(rest, tasks) }
+func ScratchWitnessG2(rest, tasks int) int64 { return newEngineG2(nil).scratchWitness(rest, tasks) }
 
 // scratchWitness: the ones are summed before anything is allocated for the rest.
 func (e engine[P, J]) scratchWitness(rest, tasks int) int64 {
@@ -191,7 +205,9 @@ func (e engine[P, J]) witness(ctx context.Context, points []P, wires *Wires, w *
 		tasks = runtime.GOMAXPROCS(0)
 	}
 	total := e.signs(ctx, points, wires, w, tasks)
-	term, point := make([]uint32, 0, min(len(w.rest), MaxChunk)), make([]uint32, 0, min(len(w.rest), MaxChunk))
+	defer e.mem.Reset(e.mem.Mark())
+	most := min(len(w.rest), MaxChunk)
+	term, point := arena.Take[uint32](e.mem, most)[:0], arena.Take[uint32](e.mem, most)[:0]
 	defer func() {
 		clear(term[:cap(term)])
 		clear(point[:cap(point)])

@@ -22,6 +22,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/weir-zk/weir/backend-cpu/internal/arena"
 	"github.com/weir-zk/weir/backend-cpu/internal/parallel"
 	"github.com/weir-zk/weir/sdk/errs"
 )
@@ -42,11 +43,14 @@ type Domain struct {
 func Bytes(log int) int64 { return 32 * int64(max(1, 1<<log/2)) }
 
 // NewDomain makes the domain of 2^log elements with at most tasks goroutines (all processors if tasks <= 0). It errors if log is not in 0..MaxLog.
-func NewDomain(log, tasks int) (*Domain, error) {
+func NewDomain(log, tasks int) (*Domain, error) { return NewDomainIn(nil, log, tasks) }
+
+// NewDomainIn is NewDomain with its table in mem, which must live as long as the domain is used and have room for Bytes(log).
+func NewDomainIn(mem *arena.Arena, log, tasks int) (*Domain, error) {
 	if log < 0 || log > MaxLog {
 		return nil, errs.Mismatch(errs.InvalidArgument, "transform domain", "log2 of its size", "0 to 28", log)
 	}
-	d := &Domain{log: log, n: 1 << log, twiddle: make([]fr.Element, max(1, 1<<log/2))}
+	d := &Domain{log: log, n: 1 << log, twiddle: arena.Take[fr.Element](mem, max(1, 1<<log/2))}
 	d.u = Root(log + 1)
 	d.uInv.Inverse(&d.u)
 	d.nInv.SetUint64(uint64(d.n))

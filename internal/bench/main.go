@@ -2,6 +2,7 @@
 //
 //	go run ./internal/bench -weir bin/weir            the table of docs/benchmarks
 //	go run ./internal/bench -weir bin/weir -quick     2^16 instead of 2^18 and 2^20
+//	go run ./internal/bench -weir bin/weir -only 'sha256 2^20' -files DIR     measures nothing: leaves circuit, witness and key in DIR
 //
 // Machines differ and are shared, so times are also given as a ratio to gnark-crypto's G1 MultiExp of 2^20 uniform scalars, measured
 // before and after. Memory is the sum of the proportional set sizes (Pss) of weir and its plugins, sampled, less what an idle proof
@@ -35,7 +36,15 @@ func main() {
 	only := flag.String("only", "", "circuits whose name contains this")
 	runs := flag.Int("runs", 3, "proofs of each circuit; the median is printed")
 	snarkjs := flag.String("snarkjs", os.Getenv("WEIR_SNARKJS"), "snarkjs' cli.cjs, to be measured in the same run")
+	keep := flag.String("files", "", "only write circuits, witnesses and keys, into this folder")
 	flag.Parse()
+	if *keep != "" {
+		if err := leave(*weir, *only, *quick, *keep); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(*weir, *only, *quick, *runs, *snarkjs); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -118,6 +127,30 @@ func run(weir, only string, quick bool, runs int, snarkjs string) error {
 		return err
 	}
 	fmt.Printf("\nunit again at the end: %.2f s\n", again.Seconds())
+	return nil
+}
+
+// leave writes the files of the chosen circuits, named "sha256-20" and so on, and their keys, for benchmarks by hand.
+func leave(weir, only string, quick bool, dir string) error {
+	list, err := circuits(quick)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, c := range list {
+		if !strings.Contains(c.name, only) {
+			continue
+		}
+		kind, _, _ := strings.Cut(c.name, " ")
+		_, log, _ := strings.Cut(c.name, "^")
+		f, err := prepare(weir, dir, kind+"-"+log, c.c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		fmt.Println(f.r1cs, f.wtns, f.key)
+	}
 	return nil
 }
 
