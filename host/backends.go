@@ -29,6 +29,13 @@ type backend struct {
 	quarantined bool
 }
 
+// lanes is the number of proofs that it works on at once. It was described.
+func (b *backend) lanes() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(1, b.info.Lanes)
+}
+
 // describe asks once who the backend is, and once more when its process has died, as the next one may find less memory free, or another device. The first answer sets
 // the number of lanes, each one the device's account.
 func (e *Engine) describe(ctx context.Context, b *backend) (*contract.ProverInfo, error) {

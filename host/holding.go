@@ -54,7 +54,11 @@ func (h *holding) admit(ctx context.Context, retry bool) error {
 	if abc > 0 {
 		req.Need[ledger.Evaluations] = slab.RoundSize(abc)
 	}
-	req.Need[ledger.Scratch] = k.plan.ScratchBytes
+	if k.scratch != nil {
+		req.Residents = append(req.Residents, k.scratch)
+	} else {
+		req.Need[ledger.Scratch] = k.plan.ScratchBytes
+	}
 	req.Need[ledger.Synthesis] = p.spec.ScratchBytes
 
 	if h.grant != nil && h.tenant != tenantOf(r.front, b) {

@@ -88,7 +88,8 @@ type keyCopy struct {
 	life     int // of the backend, that the plan is of
 	plan     contract.KeyPlan
 	resident *ledger.Resident
-	gate     gate.Gate // one load at a time
+	scratch  *ledger.Resident // of a backend with one lane: whoever waits for it has none yet, so all that are admitted are charged for one
+	gate     gate.Gate        // one load at a time
 }
 
 // open finds or reads the key of a job, and counts the job as its user until close. It takes f over.
@@ -223,8 +224,7 @@ func (s *keyStore) forget(k *key) {
 	k.mu.Unlock()
 	var unloaded sync.WaitGroup
 	for _, c := range copies {
-		unloaded.Add(1)
-		c.resident.Retire(unloaded.Done)
+		c.retire(&unloaded)
 	}
 	go func() {
 		defer s.leaving.Done()
@@ -297,14 +297,27 @@ func (k *key) on(ctx context.Context, e *Engine, b *backend) (*keyCopy, error) {
 			c.life = life
 			return c, nil
 		}
-		k.leaving.Add(1)
-		c.resident.Retire(k.leaving.Done)
+		c.retire(&k.leaving)
 	}
 	k.planned++
 	c = &keyCopy{key: k, backend: b, id: fmt.Sprintf("%s.%d", k.name, k.planned), device: device, life: life, plan: *plan, gate: gate.New()}
 	c.resident = e.ledger.NewResident("key "+k.path, ledger.Key, plan.ResidentBytes, func() error { return c.unload(e, "evicted") }, ledger.Amount{Device: device, Bytes: plan.DeviceBytes})
+	if b.lanes() == 1 && plan.ScratchBytes > 0 {
+		// Never set to loaded: charged as long as a grant refers to it.
+		c.scratch = e.ledger.NewResident("scratch of "+b.name+" for key "+k.path, ledger.Scratch, plan.ScratchBytes, nil)
+	}
 	k.copies[b] = c
 	return c, nil
+}
+
+// retire lets go of a copy that no new grant refers to; left is done when its memory is free.
+func (c *keyCopy) retire(left *sync.WaitGroup) {
+	for _, r := range []*ledger.Resident{c.resident, c.scratch} {
+		if r != nil {
+			left.Add(1)
+			r.Retire(left.Done)
+		}
+	}
 }
 
 // errLarger says that a key or session turned out larger than planned: the partition asks again, with the true size.

@@ -255,7 +255,7 @@ func TestLargerThanPlannedAndShared(t *testing.T) {
 	w.keyBytes, w.moreKey, w.scratch, w.loadTime = 100<<10, 300<<10, 350<<10, 50*time.Millisecond
 	key := w.key("k", 4, 10, 1)
 	synctest.Test(t, func(t *testing.T) {
-		s, p := w.synth(), w.prover("p", 1)
+		s, p := w.synth(), w.prover("p", 2)
 		e, _ := w.start(Config{MemoryBudget: 1 << 20, PartitionWorkers: 2}, s, p)
 		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 		defer stop()
