@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/weir-zk/weir/host/internal/gate"
@@ -205,6 +206,7 @@ type front struct {
 
 	gate  gate.Gate
 	kinds []string // from the first Describe on
+	keeps bool     // it has contract.AbilitySharedCircuits
 }
 
 // frontFor finds the synthesizer that takes requests of a kind.
@@ -227,7 +229,7 @@ func (e *Engine) frontFor(ctx context.Context, kind string) (*front, error) {
 				continue
 			}
 			f.health.set(up, nil)
-			f.kinds = info.Kinds
+			f.kinds, f.keeps = info.Kinds, slices.Contains(info.Abilities, contract.AbilitySharedCircuits)
 		}
 		kinds := f.kinds
 		f.gate.Leave()

@@ -38,7 +38,7 @@ func builtins() []builtin {
 		}},
 		{name: defaultKind, kind: "synthesizer", about: "circuits written in circom", serve: func() error {
 			return serveSynthesizer(defaultKind, func(r slab.Resolver) contract.Synthesizer {
-				return circom.New(r, circom.Options{CacheBytes: circomCache})
+				return circom.New(r, circom.Options{CacheBytes: -1}) // what is kept is charged)
 			})
 		}},
 		{name: model.ProverName, kind: "prover", about: "takes the time and the memory of a prover, by a profile", model: true, serve: func() error {
@@ -76,9 +76,6 @@ const (
 
 // Version is weir's, as built-in plugins report it. The program that serves them sets it before it does.
 var Version = "dev"
-
-// circomCache is what the circom plugin may keep of circuits that no job uses: part of the margin that a memory budget leaves to processes.
-const circomCache = 64 << 20
 
 func serveProver(name string, make func(slab.Resolver) contract.Prover) error {
 	return plugin.Serve(plugin.ServeConfig{Name: name, Kind: "prover", Versions: map[int]func(*grpc.Server, slab.Resolver) error{

@@ -28,6 +28,7 @@ type Engine struct {
 	ledger   *ledger.Ledger
 	gauges   gauges
 	keys     *keyStore
+	circuits *circuitStore
 	backends []*backend
 	fronts   []*front
 
@@ -109,6 +110,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		e.unwatch = e.ledger.Watch(cfg.Listener.Ledger)
 	}
 	e.keys = newKeyStore(e)
+	e.circuits = newCircuitStore(e)
 	for _, c := range cfg.Backends {
 		b := &backend{name: c.Name}
 		b.health.tell = func(state string, err error) { e.told(b, state, err) }
@@ -351,6 +353,7 @@ func (e *Engine) close(ctx context.Context) error {
 
 	var all []error
 	e.keys.closeAll()
+	e.circuits.closeAll()
 	// The plugins have nothing left to do; their own deadlines bound this.
 	ctx = context.WithoutCancel(ctx)
 	for _, b := range e.backends {

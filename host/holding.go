@@ -50,7 +50,7 @@ func (h *holding) admit(ctx context.Context, retry bool) error {
 	h.copy = k
 	abc := int64(k.plan.Evaluations) * 32 << r.key.Shape.LogDomain
 	req := ledger.Request{Owner: fmt.Sprintf("job %s partition %d", r.id, p.index), Priority: r.job.Priority, Front: retry, Order: r.age(p.index), Permit: true,
-		Residents: []*ledger.Resident{k.resident, r.session.resident}}
+		Residents: append(r.session.residents(), k.resident)}
 	if abc > 0 {
 		req.Need[ledger.Evaluations] = slab.RoundSize(abc)
 	}

@@ -35,6 +35,7 @@ type run struct {
 
 	front      *front
 	candidates []*backend
+	circuit    *circuit // nil: the session has it
 	session    *session
 
 	started chan struct{} // closed when stop is set
@@ -65,6 +66,9 @@ func (r *run) execute(ctx context.Context) {
 	}
 	if r.session != nil {
 		r.session.close()
+	}
+	if r.circuit != nil {
+		r.e.circuits.close(r.circuit)
 	}
 	if r.key != nil {
 		r.e.keys.close(r.key)
@@ -133,6 +137,11 @@ func (r *run) prove(ctx context.Context) (*Result, error) {
 	if r.front, err = r.e.frontFor(ctx, kind); err != nil {
 		return nil, err
 	}
+	if r.front.keeps {
+		if r.circuit, err = r.e.circuits.open(r, kind); err != nil {
+			return nil, err
+		}
+	}
 	if r.session, err = r.open(ctx, kind); err != nil {
 		return nil, err
 	}
@@ -196,9 +205,16 @@ type session struct {
 func (r *run) open(ctx context.Context, kind string) (*session, error) {
 	s := &session{r: r, front: r.front, gate: gate.New(), req: contract.OpenRequest{Kind: kind, Options: r.options(), Threads: r.e.cfg.Threads}}
 	s.req.Inputs = append([]contract.Input{r.key.file}, r.in.list...)
-	s.resident = r.e.ledger.NewResident("session of job "+r.id, ledger.Session, r.estimate(), s.unload)
+	estimate := r.estimate()
+	if r.circuit != nil {
+		estimate = sessionBytes
+	}
+	s.resident = r.e.ledger.NewResident("session of job "+r.id, ledger.Session, estimate, s.unload)
+	if r.circuit != nil {
+		r.circuit.join(s)
+	}
 	for attempt := 1; ; attempt++ {
-		g, err := r.e.ledger.Acquire(ctx, ledger.Request{Owner: "job " + r.id, Priority: r.job.Priority, Order: r.age(0), Residents: []*ledger.Resident{s.resident}})
+		g, err := r.e.ledger.Acquire(ctx, ledger.Request{Owner: "job " + r.id, Priority: r.job.Priority, Order: r.age(0), Residents: s.residents()})
 		if err == nil {
 			r.e.ledger.TrimIdle()
 			err = s.load(ctx)
@@ -224,6 +240,17 @@ func (r *run) open(ctx context.Context, kind string) (*session, error) {
 	}
 }
 
+// sessionBytes is what a session probably keeps beside its circuit.
+const sessionBytes = 64 << 10
+
+// residents are what a grant for work in the session refers to.
+func (s *session) residents() []*ledger.Resident {
+	if c := s.r.circuit; c != nil {
+		return []*ledger.Resident{c.resident, s.resident}
+	}
+	return []*ledger.Resident{s.resident}
+}
+
 // age orders partitions: by job, then by index.
 func (r *run) age(partition int) uint64 { return r.order<<24 | uint64(partition) }
 
@@ -238,13 +265,13 @@ func (r *run) options() map[string]string {
 	return o
 }
 
-// estimate is what a session probably keeps in memory. A constraint system in memory takes less than its .r1cs; in a key it is a small part of
-// the file. When it turns out too small, the session is opened again with its true size reserved.
+// estimate is what a parsed circuit probably keeps in memory. In a .r1cs a term takes 36 bytes, in memory 8, and a constraint as many as there; coefficients that
+// are not repeated add to it. In a key it is a small part of the file. When it turns out too small, the session is opened again with its true size reserved.
 func (r *run) estimate() int64 {
 	n := r.key.file.Size / 8
 	for _, in := range r.in.list {
 		if in.Role == contract.RoleCircuit {
-			n = in.Size
+			n = in.Size * 3 / 8
 		}
 	}
 	return min(n, r.e.ledger.Budget()/2)
@@ -279,6 +306,12 @@ func (s *session) load(ctx context.Context) error {
 		return nil
 	case s.resident.Outgrown(): // as another partition has just found out
 		return errLarger
+	}
+	if c := s.r.circuit; c != nil {
+		if err := c.load(ctx, &s.req); err != nil {
+			return err
+		}
+		s.req.Base = c.session
 	}
 	opened, err := s.front.synth.Open(ctx, &s.req)
 	if err != nil {
@@ -321,4 +354,7 @@ func (s *session) close() {
 	gone := make(chan struct{})
 	s.resident.Retire(func() { close(gone) })
 	<-gone
+	if c := s.r.circuit; c != nil {
+		c.leave(s)
+	}
 }

@@ -21,7 +21,7 @@ const (
 	Payload
 	// Synthesis is a synthesizer's own memory while it works on a partition.
 	Synthesis
-	// Session is what a synthesizer keeps of an open request: its parsed circuit.
+	// Session is what a synthesizer keeps of an open request: its parsed circuit, unless that is shared with others, see Circuit.
 	Session
 	// Scratch is a prover's own memory for one proof.
 	Scratch
@@ -29,11 +29,13 @@ const (
 	Key
 	// Setup is the working memory of a development set-up.
 	Setup
+	// Circuit is a parsed circuit that a synthesizer keeps for all requests of it.
+	Circuit
 
 	NumPurposes
 )
 
-var purposeNames = [NumPurposes]string{"evaluations", "witness", "shell", "payload", "synthesis", "session", "scratch", "key", "setup"}
+var purposeNames = [NumPurposes]string{"evaluations", "witness", "shell", "payload", "synthesis", "session", "scratch", "key", "setup", "circuit"}
 
 // String is the purpose in one lower-case word.
 func (p Purpose) String() string {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weir-zk/weir/internal/procmem"
 	"github.com/weir-zk/weir/sdk/contract"
 	"github.com/weir-zk/weir/sdk/errs"
 	"github.com/weir-zk/weir/sdk/slab"
@@ -64,7 +65,7 @@ type synthesizer struct {
 
 // Describe implements contract.Synthesizer.
 func (s *synthesizer) Describe(context.Context) (*contract.SynthesizerInfo, error) {
-	return &contract.SynthesizerInfo{Identity: contract.Identity{Name: "circom", Version: Version}, Kinds: []string{Kind}}, nil
+	return &contract.SynthesizerInfo{Identity: contract.Identity{Name: "circom", Version: Version}, Kinds: []string{Kind}, Abilities: []string{contract.AbilitySharedCircuits}}, nil
 }
 
 // Open implements contract.Synthesizer.
@@ -77,15 +78,17 @@ func (s *synthesizer) Open(ctx context.Context, req *contract.OpenRequest) (out 
 	if err != nil {
 		return nil, err
 	}
-	o := &opener{s: s, tasks: tasks(req.Threads), check: check}
+	o := &opener{s: s, tasks: tasks(req.Threads), check: check, shared: req.Shared}
 	ses, err := o.open(ctx, req.Inputs)
+	procmem.GiveBack() // parsing makes garbage
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	s.sessions[ses.id] = ses
+	base := s.sessions[req.Base]
 	s.mu.Unlock()
-	return ses.describe(), nil
+	return ses.describe(base), nil
 }
 
 // Close implements contract.Synthesizer: it ends what still runs in the session, waits for that, and lets go of everything.
@@ -96,6 +99,7 @@ func (s *synthesizer) Close(_ context.Context, id string) error {
 	s.mu.Unlock()
 	if ses != nil {
 		ses.close()
+		procmem.GiveBack()
 	}
 	return nil
 }
@@ -113,6 +117,7 @@ func (s *synthesizer) Synthesize(ctx context.Context, req *contract.SynthesizeRe
 	if err != nil {
 		return nil, err
 	}
+	defer procmem.GiveBack()
 	defer end()
 	return ses.synthesize(ctx, req)
 }

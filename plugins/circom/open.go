@@ -21,6 +21,8 @@ type opener struct {
 	tasks int
 	check checkMode
 
+	shared bool // for other sessions: without partitions
+
 	circuit *source
 	key     *source
 	perPart map[int]map[string]*source
@@ -40,6 +42,12 @@ func (o *opener) open(ctx context.Context, list []contract.Input) (_ *session, e
 	}()
 	if err := o.openCircuit(ctx); err != nil {
 		return nil, err
+	}
+	if o.shared {
+		if len(o.perPart) > 0 {
+			return nil, badRequest("inputs", "a circuit alone, of a session that others share", "inputs of partitions too")
+		}
+		return o.session, nil
 	}
 	for i := range o.nbParts {
 		p, err := o.openPart(ctx, i)
@@ -236,10 +244,15 @@ func (o *opener) openProgram(ctx context.Context, p *part, prog, src *source) er
 	return nil
 }
 
-// describe is what the host is told.
-func (s *session) describe() *contract.Session {
+// describe is what the host is told. What base (may be nil) holds is charged to it.
+func (s *session) describe(base *session) *contract.Session {
 	out := &contract.Session{ID: s.id, ResidentBytes: s.resident}
 	seen := map[*entry]bool{}
+	if base != nil {
+		for _, e := range base.entries {
+			seen[e] = true
+		}
+	}
 	for _, e := range s.entries {
 		if !seen[e] { // partitions share a program
 			seen[e] = true

@@ -204,11 +204,11 @@ func (s *synthesizerClient) Describe(ctx context.Context) (*SynthesizerInfo, err
 	if err != nil {
 		return nil, err
 	}
-	return &SynthesizerInfo{Identity: Identity{r.GetIdentity().GetName(), r.GetIdentity().GetVersion()}, Kinds: r.GetKinds()}, nil
+	return &SynthesizerInfo{Identity: Identity{r.GetIdentity().GetName(), r.GetIdentity().GetVersion()}, Kinds: r.GetKinds(), Abilities: r.GetAbilities()}, nil
 }
 
 func (s *synthesizerClient) Open(ctx context.Context, req *OpenRequest) (*Session, error) {
-	m := &pb.OpenRequest{CallId: withID(req.CallID), Kind: req.Kind, Options: req.Options, Threads: uint32(req.Threads)}
+	m := &pb.OpenRequest{CallId: withID(req.CallID), Kind: req.Kind, Options: req.Options, Threads: uint32(req.Threads), Shared: req.Shared, Base: req.Base}
 	for _, in := range req.Inputs {
 		m.Inputs = append(m.Inputs, inputToPB(in))
 	}
@@ -219,7 +219,7 @@ func (s *synthesizerClient) Open(ctx context.Context, req *OpenRequest) (*Sessio
 	})
 	if err == nil {
 		var out *Session
-		if out, err = s.session(r); err == nil {
+		if out, err = s.session(r, req.Shared); err == nil {
 			return out, nil
 		}
 	}
@@ -232,7 +232,7 @@ func (s *synthesizerClient) Open(ctx context.Context, req *OpenRequest) (*Sessio
 }
 
 // session checks what a plugin says of an opened session.
-func (s *synthesizerClient) session(r *pb.OpenReply) (*Session, error) {
+func (s *synthesizerClient) session(r *pb.OpenReply, shared bool) (*Session, error) {
 	out := &Session{ID: r.GetSession(), ResidentBytes: r.GetResidentBytes()}
 	for i, p := range r.GetPartitions() {
 		q := Partition{NbWires: int(p.GetWires()), NbPublic: int(p.GetPublic()), NbConstraints: int(p.GetConstraints()), WitnessBytes: p.GetWitnessBytes(), ScratchBytes: p.GetScratchBytes()}
@@ -241,8 +241,8 @@ func (s *synthesizerClient) session(r *pb.OpenReply) (*Session, error) {
 		}
 		out.Partitions = append(out.Partitions, q)
 	}
-	if len(out.Partitions) == 0 || out.ID == "" || !sane(out.ResidentBytes) {
-		return nil, s.broken("open", "session", "an id and at least one partition", r.String())
+	if (len(out.Partitions) == 0) != shared || out.ID == "" || !sane(out.ResidentBytes) {
+		return nil, s.broken("open", "session", "an id and at least one partition, or none if it is shared", r.String())
 	}
 	return out, nil
 }

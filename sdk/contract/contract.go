@@ -59,8 +59,12 @@ type Synthesizer interface {
 // SynthesizerInfo is the answer to Describe.
 type SynthesizerInfo struct {
 	Identity
-	Kinds []string // request kinds it takes
+	Kinds     []string // request kinds it takes
+	Abilities []string
 }
+
+// AbilitySharedCircuits of a synthesizer: it knows OpenRequest.Shared and Base.
+const AbilitySharedCircuits = "shared-circuits"
 
 // OpenRequest starts a session.
 type OpenRequest struct {
@@ -69,6 +73,10 @@ type OpenRequest struct {
 	Inputs  []Input
 	Options map[string]string
 	Threads int // 0: all
+	// Shared makes a session without partitions: it holds what is parsed of the circuit, or of a key that carries one, for sessions that name it as Base. Those leave it out
+	// of ResidentBytes. What two sessions use is charged once so, and the host decides how long it stays.
+	Shared bool
+	Base   string
 }
 
 // Session is an open request.

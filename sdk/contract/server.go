@@ -126,13 +126,13 @@ func (s *synthesizerServer) Describe(ctx context.Context, _ *pb.DescribeSynthesi
 	if err != nil {
 		return nil, errs.ToStatus(err)
 	}
-	return &pb.SynthesizerInfo{Identity: &pb.Identity{Name: r.Name, Version: r.Version}, Kinds: r.Kinds}, nil
+	return &pb.SynthesizerInfo{Identity: &pb.Identity{Name: r.Name, Version: r.Version}, Kinds: r.Kinds, Abilities: r.Abilities}, nil
 }
 
 func (s *synthesizerServer) Open(ctx context.Context, m *pb.OpenRequest) (*pb.OpenReply, error) {
 	var out *pb.OpenReply
 	err := s.calls.run(ctx, m.GetCallId(), func(ctx context.Context) error {
-		req := &OpenRequest{CallID: m.GetCallId(), Kind: m.GetKind(), Options: m.GetOptions(), Threads: int(m.GetThreads())}
+		req := &OpenRequest{CallID: m.GetCallId(), Kind: m.GetKind(), Options: m.GetOptions(), Threads: int(m.GetThreads()), Shared: m.GetShared(), Base: m.GetBase()}
 		for _, in := range m.GetInputs() {
 			req.Inputs = append(req.Inputs, inputFromPB(in))
 		}

@@ -81,6 +81,12 @@ func (s *Synthesizer) open(ctx context.Context, i *Instance[contract.Synthesizer
 	}
 	req := x.req
 	req.CallID = contract.NewCallID()
+	if req.Base != "" {
+		var err error
+		if req.Base, err = s.base(ctx, i, req.Base); err != nil {
+			return err
+		}
+	}
 	var opened *contract.Session
 	if err := safely("open", func() (err error) { opened, err = i.Client.Open(ctx, &req); return err }); err != nil {
 		if opened != nil && opened.ID != "" { // a failure that left something behind
@@ -97,6 +103,26 @@ func (s *Synthesizer) open(ctx context.Context, i *Instance[contract.Synthesizer
 	}
 	x.in, x.opened = i, opened
 	return nil
+}
+
+// base is a shared session as instance i knows it, opened there if it was not: empty when it is closed, for then it holds nothing.
+func (s *Synthesizer) base(ctx context.Context, i *Instance[contract.Synthesizer], id string) (string, error) {
+	s.mu.Lock()
+	x := s.sessions[id]
+	s.mu.Unlock()
+	if x == nil {
+		return "", nil
+	}
+	if err := x.gate.Enter(ctx); err != nil {
+		return "", err
+	}
+	defer x.gate.Leave()
+	if x.in != i {
+		if err := s.open(ctx, i, x); err != nil {
+			return "", err
+		}
+	}
+	return x.opened.ID, nil
 }
 
 // Synthesize implements contract.Synthesizer.

@@ -62,7 +62,8 @@ func (*DescribeSynthesizerRequest) Descriptor() ([]byte, []int) {
 type SynthesizerInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Identity      *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
-	Kinds         []string               `protobuf:"bytes,2,rep,name=kinds,proto3" json:"kinds,omitempty"` // request kinds it takes: "circom"
+	Kinds         []string               `protobuf:"bytes,2,rep,name=kinds,proto3" json:"kinds,omitempty"`         // request kinds it takes: "circom"
+	Abilities     []string               `protobuf:"bytes,3,rep,name=abilities,proto3" json:"abilities,omitempty"` // "shared-circuits": it knows shared and base of OpenRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -111,6 +112,13 @@ func (x *SynthesizerInfo) GetKinds() []string {
 	return nil
 }
 
+func (x *SynthesizerInfo) GetAbilities() []string {
+	if x != nil {
+		return x.Abilities
+	}
+	return nil
+}
+
 type OpenRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CallId        string                 `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
@@ -118,6 +126,8 @@ type OpenRequest struct {
 	Inputs        []*Input               `protobuf:"bytes,3,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	Options       map[string]string      `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // unknown options are refused
 	Threads       uint32                 `protobuf:"varint,5,opt,name=threads,proto3" json:"threads,omitempty"`                                                                          // at most so many at once; 0: all
+	Shared        bool                   `protobuf:"varint,6,opt,name=shared,proto3" json:"shared,omitempty"`                                                                            // inputs are the circuit alone: the session has no partitions, and holds for other sessions what is parsed of it
+	Base          string                 `protobuf:"bytes,7,opt,name=base,proto3" json:"base,omitempty"`                                                                                 // such a session: resident_bytes leaves out what that one holds. One that is not open holds nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -187,10 +197,24 @@ func (x *OpenRequest) GetThreads() uint32 {
 	return 0
 }
 
+func (x *OpenRequest) GetShared() bool {
+	if x != nil {
+		return x.Shared
+	}
+	return false
+}
+
+func (x *OpenRequest) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
 type OpenReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Partitions    []*PartitionInfo       `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"`                             // at least one
+	Partitions    []*PartitionInfo       `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"`                             // at least one; of a shared session none
 	ResidentBytes int64                  `protobuf:"varint,3,opt,name=resident_bytes,json=residentBytes,proto3" json:"resident_bytes,omitempty"` // what the session holds in the plugin's own memory until Close (parsed circuit)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -602,16 +626,19 @@ var File_synthesizer_proto protoreflect.FileDescriptor
 const file_synthesizer_proto_rawDesc = "" +
 	"\n" +
 	"\x11synthesizer.proto\x12\x0eweir.plugin.v1\x1a\fcommon.proto\"\x1c\n" +
-	"\x1aDescribeSynthesizerRequest\"]\n" +
+	"\x1aDescribeSynthesizerRequest\"{\n" +
 	"\x0fSynthesizerInfo\x124\n" +
 	"\bidentity\x18\x01 \x01(\v2\x18.weir.plugin.v1.IdentityR\bidentity\x12\x14\n" +
-	"\x05kinds\x18\x02 \x03(\tR\x05kinds\"\x83\x02\n" +
+	"\x05kinds\x18\x02 \x03(\tR\x05kinds\x12\x1c\n" +
+	"\tabilities\x18\x03 \x03(\tR\tabilities\"\xaf\x02\n" +
 	"\vOpenRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12-\n" +
 	"\x06inputs\x18\x03 \x03(\v2\x15.weir.plugin.v1.InputR\x06inputs\x12B\n" +
 	"\aoptions\x18\x04 \x03(\v2(.weir.plugin.v1.OpenRequest.OptionsEntryR\aoptions\x12\x18\n" +
-	"\athreads\x18\x05 \x01(\rR\athreads\x1a:\n" +
+	"\athreads\x18\x05 \x01(\rR\athreads\x12\x16\n" +
+	"\x06shared\x18\x06 \x01(\bR\x06shared\x12\x12\n" +
+	"\x04base\x18\a \x01(\tR\x04base\x1a:\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8b\x01\n" +
