@@ -224,7 +224,7 @@ func (o *observer) result(profile *model.Profile, budget int64, elapsed time.Dur
 	out := &Simulated{Profile: profile.Name, Proofs: len(o.results), Canceled: o.canceled, Failed: o.failed, Elapsed: elapsed.Seconds(), Latency: quantiles(o.latencies), Stages: map[string]Quantiles{},
 		SynthPeak: p.Synth, ProversPeak: p.Provers, ProversDonePeak: o.complete, AuxPeak: p.Aux, ShellsPeak: p.Shells, PendingPeak: p.Pending, QueuePeak: o.queue, PermitsPeak: r.PeakPermits, Permits: r.Permits,
 		Budget: budget, EstPeak: base + r.PeakReserved, BuffersPeak: p.Est, RSSPeak: base + o.resident, PurposesPeak: map[string]int64{"base": base},
-		CountersAtEnd: Counters{Gauges: r.Now, Permits: r.PermitsUsed, Waiting: r.Waiting, Reserved: r.Reserved - r.Purposes[ledger.Key], ResidentKeys: r.ResidentKeys}}
+		CountersAtEnd: Counters{Gauges: r.Now, Permits: r.PermitsUsed, Waiting: r.Waiting, Reserved: r.Reserved - r.Purposes[ledger.Key] - r.Purposes[ledger.Circuit], ResidentKeys: r.ResidentKeys}}
 	if o.first != nil {
 		out.Err, out.FirstError = o.first, o.first.Error()
 	}

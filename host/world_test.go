@@ -295,11 +295,11 @@ func (w *world) start(cfg Config, s *fakeSynth, provers ...*fakeProver) (*Engine
 	return e, seen
 }
 
-// quiet checks that an engine without jobs holds nothing but loaded keys.
+// quiet checks that an engine without jobs holds nothing but loaded keys and circuits.
 func (w *world) quiet(e *Engine) {
 	w.t.Helper()
 	r := e.Report()
-	resident := r.Purposes[ledger.Key]
+	resident := r.Purposes[ledger.Key] + r.Purposes[ledger.Circuit]
 	if r.Now != (Gauges{}) || r.Reserved != resident || r.PermitsUsed != 0 || r.Waiting != 0 {
 		w.t.Errorf("an idle engine holds %+v", r)
 	}

@@ -29,6 +29,8 @@ type memoryWatch struct {
 	shared       int64 // most shared memory that had pages
 	sharedSlabs  int64 // size of all slabs at that moment
 	peak         int64
+	stable       int64 // most that was measured while the account did not change
+	stableAsked  int64 // the account then
 	samplesTaken int
 }
 
@@ -66,9 +68,15 @@ func (m *memoryWatch) sample() {
 		return
 	}
 	m.recorder.Measured(time.Now(), max(pss-m.base, 0))
-	m.peak = max(m.peak, pss-m.base)
-	for _, r := range []host.Report{before, after, m.e.Report()} {
+	pss -= m.base
+	m.peak = max(m.peak, pss)
+	last := m.e.Report()
+	for _, r := range []host.Report{before, after, last} {
 		m.account = max(m.account, r.Reserved+r.Idle)
+	}
+	// To measure takes a while. What is measured while something comes or goes is of no moment of the account.
+	if now := last.Reserved + last.Idle; now == before.Reserved+before.Idle && now == after.Reserved+after.Idle && pss > m.stable {
+		m.stable, m.stableAsked = pss, now
 	}
 	m.samplesTaken++
 }
@@ -93,6 +101,6 @@ func (m *memoryWatch) figures(r *benchReport, rec *record.Recording) {
 		return &p
 	}
 	r.RSSBase, r.RSSPeak, r.SharedPeak = &m.base, &m.peak, &m.shared
-	r.Agreement = percent(m.peak, max(m.account, rec.ReservedPeak))
+	r.Agreement, r.PeaksAgree = percent(m.stable, m.stableAsked), percent(m.peak, max(m.account, rec.ReservedPeak))
 	r.SharedAgrees = percent(m.shared, m.sharedSlabs)
 }

@@ -60,6 +60,7 @@ type benchReport struct {
 	RSSPeak      *int64           `json:"rss_peak_bytes"`
 	RSSBase      *int64           `json:"rss_base_bytes"`
 	Agreement    *float64         `json:"memory_agreement_percent"`
+	PeaksAgree   *float64         `json:"memory_peaks_percent"`
 	SharedPeak   *int64           `json:"shared_peak_bytes"`
 	SharedAgrees *float64         `json:"shared_agreement_percent"`
 	Samples      int              `json:"memory_samples"`
@@ -303,7 +304,7 @@ func (r *benchReport) table(w io.Writer) {
 	case r.RSSPeak != nil:
 		fmt.Fprintf(w, "          measured %v (Pss of weir and its plugins, less %v that they take idle)", ledger.Size(*r.RSSPeak), ledger.Size(*r.RSSBase))
 		if r.Agreement != nil {
-			fmt.Fprintf(w, ": %.1f %% of the account", *r.Agreement)
+			fmt.Fprintf(w, ": %.1f %% of the account at that moment", *r.Agreement)
 		}
 		if r.SharedAgrees != nil {
 			fmt.Fprintf(w, "; shared buffers %.1f %%", *r.SharedAgrees)

@@ -89,7 +89,7 @@ func (b *bencher) run(ctx context.Context, r *benchReport) (rec *record.Recordin
 		}
 		m.figures(r, rec)
 		n := report.Now
-		r.CountersAtEnd = countersOf(n, report.PermitsUsed, report.Waiting, report.Reserved-report.Purposes[ledger.Key], report.ResidentKeys)
+		r.CountersAtEnd = countersOf(n, report.PermitsUsed, report.Waiting, report.Reserved-report.Purposes[ledger.Key]-report.Purposes[ledger.Circuit], report.ResidentKeys)
 		return nil
 	})
 	if err != nil {

@@ -2,7 +2,7 @@
 //
 //	go run ./internal/bench -weir bin/weir            the table of docs/benchmarks
 //	go run ./internal/bench -weir bin/weir -quick     2^16 instead of 2^18 and 2^20
-//	go run ./internal/bench -weir bin/weir -only 'sha256 2^20' -files DIR     measures nothing: leaves circuit, witness and key in DIR
+//	go run ./internal/bench -weir bin/weir -only sha256 -log2 20 -files DIR     measures nothing: leaves circuit, witness and key in DIR
 //
 // Machines differ and are shared, so times are also given as a ratio to gnark-crypto's G1 MultiExp of 2^20 uniform scalars, measured
 // before and after. Memory is the sum of the proportional set sizes (Pss) of weir and its plugins, sampled, less what an idle proof
@@ -36,16 +36,17 @@ func main() {
 	only := flag.String("only", "", "circuits whose name contains this")
 	runs := flag.Int("runs", 3, "proofs of each circuit; the median is printed")
 	snarkjs := flag.String("snarkjs", os.Getenv("WEIR_SNARKJS"), "snarkjs' cli.cjs, to be measured in the same run")
+	log2 := flag.Int("log2", 0, "circuits of so many constraints, instead of 2^18 and 2^20")
 	keep := flag.String("files", "", "only write circuits, witnesses and keys, into this folder")
 	flag.Parse()
 	if *keep != "" {
-		if err := leave(*weir, *only, *quick, *keep); err != nil {
+		if err := leave(*weir, *only, sizes(*quick, *log2), *keep); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
 		return
 	}
-	if err := run(*weir, *only, *quick, *runs, *snarkjs); err != nil {
+	if err := run(*weir, *only, sizes(*quick, *log2), *runs, *snarkjs); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -65,11 +66,17 @@ type circuit struct {
 	peer peer
 }
 
-func circuits(quick bool) ([]circuit, error) {
-	logs := []int{18, 20}
-	if quick {
-		logs = []int{16}
+func sizes(quick bool, log2 int) []int {
+	switch {
+	case log2 > 0:
+		return []int{log2}
+	case quick:
+		return []int{16}
 	}
+	return []int{18, 20}
+}
+
+func circuits(logs []int) ([]circuit, error) {
 	peers := map[string]peer{
 		"bits 16": {"gnark", 0.59, 0.19, 98}, "dense 16": {"gnark", 1.53, 0.50, 220},
 		"bits 18": {"gnark", 2.28, 0.75, 384}, "dense 18": {"gnark", 5.62, 1.85, 782},
@@ -89,7 +96,7 @@ func circuits(quick bool) ([]circuit, error) {
 	return out, nil
 }
 
-func run(weir, only string, quick bool, runs int, snarkjs string) error {
+func run(weir, only string, logs []int, runs int, snarkjs string) error {
 	weir, err := filepath.Abs(weir)
 	if err != nil {
 		return err
@@ -99,7 +106,7 @@ func run(weir, only string, quick bool, runs int, snarkjs string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	list, err := circuits(quick)
+	list, err := circuits(logs)
 	if err != nil {
 		return err
 	}
@@ -131,8 +138,8 @@ func run(weir, only string, quick bool, runs int, snarkjs string) error {
 }
 
 // leave writes the files of the chosen circuits, named "sha256-20" and so on, and their keys, for benchmarks by hand.
-func leave(weir, only string, quick bool, dir string) error {
-	list, err := circuits(quick)
+func leave(weir, only string, logs []int, dir string) error {
+	list, err := circuits(logs)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ var (
 	blue       = color.NRGBA{0, 114, 178, 255}
 	vermillion = color.NRGBA{213, 94, 0, 255}
 	purple     = color.NRGBA{204, 121, 167, 255}
+	pink       = color.NRGBA{227, 182, 204, 255}
 	brown      = color.NRGBA{140, 86, 75, 255}
 	dark       = color.NRGBA{90, 90, 90, 255}
 )
@@ -39,7 +40,7 @@ var layers = []struct {
 	name    string
 	color   color.Color
 }{
-	{ledger.Key, "keys", brown}, {ledger.Session, "open circuits", purple}, {ledger.Setup, "set-up", dark}, {ledger.Scratch, "prover's scratch", yellow}, {ledger.Synthesis, "synthesis", green},
+	{ledger.Key, "keys", brown}, {ledger.Circuit, "circuits", pink}, {ledger.Session, "sessions", purple}, {ledger.Setup, "set-up", dark}, {ledger.Scratch, "prover's scratch", yellow}, {ledger.Synthesis, "synthesis", green},
 	{ledger.Payload, "payloads", black}, {ledger.Evaluations, "a, b, c", orange}, {ledger.Witness, "witnesses", sky}, {ledger.Shell, "witnesses after a, b, c", blue},
 }
 
