@@ -241,7 +241,7 @@ func (r *run) open(ctx context.Context, kind string) (*session, error) {
 }
 
 // sessionBytes is what a session probably keeps beside its circuit.
-const sessionBytes = 64 << 10
+const sessionBytes = 4 << 10
 
 // residents are what a grant for work in the session refers to.
 func (s *session) residents() []*ledger.Resident {
