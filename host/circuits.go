@@ -16,7 +16,7 @@ type circuitStore struct {
 	e *Engine
 
 	mu       sync.Mutex
-	circuits map[circuitID]*circuit
+	circuits map[circuitID]*sharedCircuit
 	last     int
 
 	leaving sync.WaitGroup // circuits being forgotten
@@ -32,11 +32,11 @@ type circuitID struct {
 const keepCircuits = 16
 
 func newCircuitStore(e *Engine) *circuitStore {
-	return &circuitStore{e: e, circuits: map[circuitID]*circuit{}}
+	return &circuitStore{e: e, circuits: map[circuitID]*sharedCircuit{}}
 }
 
-// circuit is a parsed circuit in a synthesizer's memory: a session without partitions, which those of jobs are based on. It is charged once, however many they are.
-type circuit struct {
+// sharedCircuit is a parsed circuit in a synthesizer's memory: a session without partitions, which those of jobs are based on. It is charged once, however many they are.
+type sharedCircuit struct {
 	e        *Engine
 	id       circuitID
 	input    contract.Input
@@ -52,7 +52,7 @@ type circuit struct {
 }
 
 // open finds or makes the circuit of a job, which counts as its user until close. Nothing is loaded yet.
-func (s *circuitStore) open(r *run, kind string) (*circuit, error) {
+func (s *circuitStore) open(r *run, kind string) (*sharedCircuit, error) {
 	id := circuitID{r.front, kind, r.in.circuit}
 	role, path := contract.RoleCircuit, r.job.Circuit
 	if path == "" {
@@ -77,20 +77,20 @@ func (s *circuitStore) open(r *run, kind string) (*circuit, error) {
 	if err != nil {
 		return nil, errs.InFile(err, path)
 	}
-	c := &circuit{e: s.e, id: id, input: contract.Input{Role: role, Name: path, Handle: h, Size: now.size, Partition: -1}, users: 1, gate: gate.New(), sessions: map[*session]struct{}{}}
+	c := &sharedCircuit{e: s.e, id: id, input: contract.Input{Role: role, Name: path, Handle: h, Size: now.size, Partition: -1}, users: 1, gate: gate.New(), sessions: map[*session]struct{}{}}
 	c.resident = s.e.ledger.NewResident("circuit "+path, ledger.Circuit, r.estimate(), c.unload)
 	s.circuits[id] = c
 	return c, nil
 }
 
 // close ends a job's use. The circuit stays; of too many unused ones the longest unused is forgotten.
-func (s *circuitStore) close(c *circuit) {
+func (s *circuitStore) close(c *sharedCircuit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.users--
 	s.last++
 	c.lastUse = s.last
-	var oldest *circuit
+	var oldest *sharedCircuit
 	unused := 0
 	for _, x := range s.circuits {
 		if x.users == 0 {
@@ -106,7 +106,7 @@ func (s *circuitStore) close(c *circuit) {
 }
 
 // forget lets go of a circuit that no job uses. s.mu is held.
-func (s *circuitStore) forget(c *circuit) {
+func (s *circuitStore) forget(c *sharedCircuit) {
 	delete(s.circuits, c.id)
 	s.leaving.Add(1)
 	c.resident.Retire(func() {
@@ -126,20 +126,20 @@ func (s *circuitStore) closeAll() {
 }
 
 // join and leave tell which sessions are based on c.
-func (c *circuit) join(s *session) {
+func (c *sharedCircuit) join(s *session) {
 	c.mu.Lock()
 	c.sessions[s] = struct{}{}
 	c.mu.Unlock()
 }
 
-func (c *circuit) leave(s *session) {
+func (c *sharedCircuit) leave(s *session) {
 	c.mu.Lock()
 	delete(c.sessions, s)
 	c.mu.Unlock()
 }
 
 // load has the synthesizer parse the circuit unless it has. The caller holds a grant that refers to its resident.
-func (c *circuit) load(ctx context.Context, like *contract.OpenRequest) error {
+func (c *sharedCircuit) load(ctx context.Context, like *contract.OpenRequest) error {
 	if err := c.gate.Enter(ctx); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (c *circuit) load(ctx context.Context, like *contract.OpenRequest) error {
 
 // unload returns nil when the synthesizer has given the memory back, or is gone: sessions that are based on the circuit are closed first, for they hold it too. The ledger
 // calls it when no grant refers to the circuit, so none refers to them.
-func (c *circuit) unload() error {
+func (c *sharedCircuit) unload() error {
 	ctx, stop := c.e.cfg.Clock.WithTimeout(context.Background(), c.e.cfg.CancelTimeout)
 	defer stop()
 	c.mu.Lock()

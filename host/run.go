@@ -35,7 +35,7 @@ type run struct {
 
 	front      *front
 	candidates []*backend
-	circuit    *circuit // nil: the session has it
+	circuit    *sharedCircuit // nil: the session has it
 	session    *session
 
 	started chan struct{} // closed when stop is set
