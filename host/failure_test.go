@@ -148,6 +148,36 @@ func TestBadWitnessIsNotTheBackendsFault(t *testing.T) {
 	})
 }
 
+// A retry keeps its witness though others wait for what it gives back in between: nothing is synthesised twice.
+func TestRetryKeepsItsWitness(t *testing.T) {
+	w := newWorld(t)
+	w.evaluations, w.scratch = 0, 200<<10
+	key := w.key("k", 10, 1000, 1) // witnesses of 32 KiB
+	synctest.Test(t, func(t *testing.T) {
+		s, p := w.synth(), w.prover("p", 1)
+		p.fault = func(n int, _ string, b []byte) ([]byte, error) {
+			if n <= 2 {
+				return nil, &errs.Error{Class: errs.BackendGone, Op: "prove", Found: "killed", Retryable: true}
+			}
+			return b, nil
+		}
+		e, _ := w.start(Config{MemoryBudget: 320 << 10, PartitionWorkers: 4}, s, p) // one partition and another's witness
+		r, err := e.Prove(context.Background(), w.job("", key, 1, 2, 3, 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.right(key, r, 1, 2, 3, 4)
+		again := 0
+		for _, x := range r.Partitions {
+			again += x.Attempts - 1
+		}
+		if again != 2 || s.tries["1"]+s.tries["2"]+s.tries["3"]+s.tries["4"] != 4 {
+			t.Errorf("%d attempts failed; syntheses: %v", again, s.tries)
+		}
+		w.finish(e, s)
+	})
+}
+
 // A backend that dies in the middle costs the work in its lanes, no more: the partition is proved again.
 func TestBackendsDeath(t *testing.T) {
 	w := newWorld(t)

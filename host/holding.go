@@ -72,12 +72,13 @@ func (h *holding) admit(ctx context.Context, retry bool) error {
 		if h.filled && abc == 0 {
 			more.Need[ledger.Synthesis] = 0
 		}
-		if g, ok := e.ledger.TryAcquire(more); !ok {
-			h.free()
-		} else if err := h.grant.Absorb(g); err != nil {
-			return errors.Join(err, g.Close())
+		ok, err := h.grant.Exchange([]ledger.Purpose{ledger.Evaluations, ledger.Synthesis, ledger.Scratch}, more)
+		if err != nil {
+			return err
 		}
-		h.permit = h.grant != nil
+		if h.permit = ok; !ok {
+			h.free()
+		}
 	}
 	if h.grant == nil {
 		req.Need[ledger.Witness] = slab.RoundSize(p.spec.WitnessBytes)
@@ -169,7 +170,11 @@ func (h *holding) evaluations() (a, b, c slab.Ref) {
 
 // evaluationsConsumed frees a, b, c first and gives permit and bytes back then.
 func (h *holding) evaluationsConsumed() error {
-	var err error
+	err := h.freeEvaluations()
+	return errors.Join(err, h.grant.ReleaseAll(ledger.Evaluations), h.grant.Move(ledger.Witness, ledger.Shell), h.releasePermit(PermitFreed))
+}
+
+func (h *holding) freeEvaluations() (err error) {
 	h.set(ABCFreed, func() {
 		if h.abc != nil {
 			err = h.abc.Free()
@@ -177,7 +182,7 @@ func (h *holding) evaluationsConsumed() error {
 		}
 		h.shell = true
 	})
-	return errors.Join(err, h.grant.ReleaseAll(ledger.Evaluations), h.grant.Move(ledger.Witness, ledger.Shell), h.releasePermit(PermitFreed))
+	return err
 }
 
 // releasePermit gives the permit back if that is due now: when it is the configured moment, or the last one.
@@ -189,14 +194,14 @@ func (h *holding) releasePermit(when string) error {
 	return h.grant.ReleasePermit()
 }
 
-// keepWitness brings a failed attempt back to where only the witness is held.
+// keepWitness brings a failed attempt back to where only the witness is there; what the rest was charged with is still held.
 func (h *holding) keepWitness() error {
 	var err error
 	if !h.shell {
-		err = h.evaluationsConsumed()
+		err = h.freeEvaluations()
 	}
 	h.shell, h.pending = false, false // counted with the next event
-	return errors.Join(err, h.grant.ReleaseAll(ledger.Synthesis), h.grant.ReleaseAll(ledger.Scratch), h.grant.Move(ledger.Shell, ledger.Witness))
+	return errors.Join(err, h.grant.Move(ledger.Shell, ledger.Witness))
 }
 
 // free gives back all that is held: buffers first, then what they are charged with.

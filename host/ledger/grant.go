@@ -116,6 +116,13 @@ func (g *Grant) Absorb(o *Grant) error {
 	if g.closed || o.closed || g == o || g.permit && o.permit || g.critical != o.critical {
 		return broken(g.owner, "cannot take over the grant of %s", o.owner)
 	}
+	g.absorb(o)
+	g.l.check()
+	return nil
+}
+
+// absorb is called with g.l.mu held.
+func (g *Grant) absorb(o *Grant) {
 	for _, part := range o.parts {
 		i := slices.IndexFunc(g.parts, func(mine Part) bool { return mine.Account == part.Account })
 		if i < 0 {
@@ -131,8 +138,79 @@ func (g *Grant) Absorb(o *Grant) error {
 	o.parts, o.permit, o.residents, o.closed = nil, false, nil, true
 	delete(g.l.grants, o)
 	g.l.note(Absorbed, o.owner, o.priority, nil, 0, 0)
-	g.l.check()
-	return nil
+}
+
+// Exchange gives back all that g holds of some purposes, its permit and its residents, and takes what req asks for instead, in one step: nobody is let in between. ok is
+// false when that is not granted at once, and then g is as it was; like TryAcquire it passes nobody whom that could delay, and evicts nothing. req is of g's priority.
+func (g *Grant) Exchange(back []Purpose, req Request) (ok bool, err error) {
+	l := g.l
+	l.mu.Lock()
+	defer l.unlock()
+	if g.closed || g.critical != req.critical() {
+		return false, broken(g.owner, "cannot exchange what it holds for %s", req.Owner)
+	}
+	w, err := l.examine(req)
+	if err != nil {
+		return false, nil // it can never be granted: who waits for it is told why
+	}
+	out, over := g.without(back), make([]int64, len(l.accounts))
+	for i, a := range l.accounts {
+		over[i] = a.over
+	}
+	had, permits := g.permit, 0
+	g.move(out, -1)
+	if had {
+		g.dropPermit()
+		permits = -1
+	}
+	i := l.place(w)
+	if !l.letIn(w, l.line[:i]) {
+		g.move(out, 1)
+		if had {
+			g.permit = true
+			l.permits.take(1, g.critical)
+		}
+		for i, a := range l.accounts {
+			a.over = over[i]
+		}
+		return false, nil
+	}
+	l.note(Released, g.owner, g.priority, deltas(out, -1), permits, 0)
+	residents := g.residents
+	g.residents = nil
+	l.insert(w, i)
+	l.grant(w, i)
+	g.absorb(w.grant)
+	for _, r := range residents {
+		r.unref()
+	}
+	l.pump()
+	return true, nil
+}
+
+// without is what g holds of some purposes. g.l.mu is held.
+func (g *Grant) without(purposes []Purpose) (out []Part) {
+	for _, part := range g.parts {
+		var b Bytes
+		for _, p := range purposes {
+			b[p] = part.Bytes[p]
+		}
+		if b != (Bytes{}) {
+			out = append(out, Part{part.Account, b})
+		}
+	}
+	return out
+}
+
+// move charges parts of g's accounts for sign 1, and gives them back for -1. g.l.mu is held.
+func (g *Grant) move(parts []Part, sign int64) {
+	for _, part := range parts {
+		i := slices.IndexFunc(g.parts, func(mine Part) bool { return mine.Account == part.Account })
+		for p, n := range part.Bytes {
+			g.charge(i, Purpose(p), sign*n)
+			g.parts[i].Bytes[p] += sign * n
+		}
+	}
 }
 
 // Close gives back everything that is still held. A second Close is an error and changes nothing.

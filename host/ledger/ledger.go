@@ -30,6 +30,10 @@
 // is evicted the earlier, too). Three things are outside of it: requests that arrive later and stand further in front, residents that turn out larger than
 // planned, and how long an unload takes.
 //
+// A retry that keeps its witness and exchanges the rest (Exchange) is a request like any other, in the line at its place: what it gives back is free for it and for those
+// in front, who come first if they fit then. If it is not granted, nothing is given back yet. So those in front lose nothing against a grant that gives back first and asks
+// then, and those behind cannot take in between what the retry needs.
+//
 // # Residents
 //
 // A resident is charged while it is loaded or being loaded. While grants refer to it, it stays; afterwards it stays until the first in line would fit

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/big"
+	"reflect"
 	"runtime"
 	"sort"
 	"strings"
@@ -55,6 +56,80 @@ func TestExactlyOnce(t *testing.T) {
 }
 
 // A grant takes over another: amounts, permit, keys, and memory of devices it had none of.
+// Whoever gives back and takes in one step gets what it gives back, though somebody waits for it; where one in front fits then, or it is too much, nothing has changed.
+func TestExchange(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		front      bool
+		need       Bytes
+		other      Priority
+		ok, atOnce bool // and whether the other is granted at the end of it
+	}{
+		{"as much", true, Bytes{Evaluations: 60}, Normal, true, false},
+		{"less, and the rest is for others", true, Bytes{Evaluations: 10}, Normal, true, true},
+		{"more", true, Bytes{Evaluations: 61}, Normal, false, false},
+		{"behind one that fits then", true, Bytes{Evaluations: 60}, High, false, false},
+		{"behind, by age", false, Bytes{Evaluations: 60}, Normal, false, false},
+		{"more than there can be", true, Bytes{Evaluations: 101}, Normal, false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := New(Options{Budget: 100, Permits: 1, AgeAfter: -1})
+			unloads := 0
+			old, young := l.NewResident("old", Key, 5, func() error { unloads++; return nil }), l.NewResident("young", Key, 5, nil)
+			g, err := l.Acquire(t.Context(), Request{Owner: "g", Order: 9, Permit: true, Need: Bytes{Evaluations: 40, Scratch: 15, Witness: 40}, Residents: []*Resident{old}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := l.enter(Request{Owner: "other", Priority: tc.other, Order: 1, Need: Bytes{Evaluations: 45}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := l.Snapshot()
+			more := Request{Owner: "g again", Order: 9, Front: tc.front, Permit: true, Need: tc.need, Residents: []*Resident{old}}
+			if tc.need.Total() < 60 {
+				more.Residents = []*Resident{young}
+			} else {
+				more.Need[Evaluations] -= 5
+			}
+			ok, err := g.Exchange([]Purpose{Evaluations, Scratch}, more)
+			if err != nil || ok != tc.ok || (w.grant != nil) != tc.atOnce {
+				t.Errorf("%t, %v; the other: %v", ok, err, w.grant)
+			}
+			if !ok {
+				if after := l.Snapshot(); !reflect.DeepEqual(before, after) {
+					t.Errorf("it was %+v and is %+v", before, after)
+				}
+			}
+			if s := l.Stats(); ok && s.Reserved != (Bytes{Evaluations: more.Need[Evaluations] + 45*int64(one(tc.atOnce)), Witness: 40, Key: s.Reserved[Key]}) || s.PermitsUsed != 1 || s.PeakTotal != 100 {
+				t.Errorf("%+v", s)
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+			<-w.ready
+			if err := w.grant.Close(); err != nil {
+				t.Error(err)
+			}
+			if s := l.Stats(); s.Total != s.Reserved[Key] || s.PermitsUsed != 0 || s.Grants != 0 || s.Waiting != 0 {
+				t.Errorf("left: %+v", s)
+			}
+			if invariants {
+				return
+			}
+			if _, err := g.Exchange(nil, more); !errs.Is(err, errs.Internal) {
+				t.Errorf("after it was closed: %v", err)
+			}
+		})
+	}
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func TestAbsorb(t *testing.T) {
 	l := New(Options{Budget: 100, Permits: 2})
 	gpu := l.Device(DeviceOptions{Name: "gpu", Budget: 50})

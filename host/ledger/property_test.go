@@ -420,26 +420,22 @@ func (h *held) retry() bool {
 		h.key.r.SetUnloaded()
 	}
 	h.dead()
-	w.must(h.g.ReleaseAll(Evaluations))
-	w.must(h.g.ReleaseAll(Scratch))
-	w.must(h.givePermit())
 	more := h.req
 	more.Owner += "+"
 	more.Front = true
 	more.Need[Witness] = 0
 	w.judge.ask(&more)
-	o, ok := w.l.TryAcquire(more)
+	w.judge.mu.Lock()
+	w.judge.into[more.Owner] = h.g.owner
+	w.judge.mu.Unlock()
+	ok, err := h.g.Exchange([]Purpose{Evaluations, Synthesis, Scratch}, more)
+	w.must(err)
 	if !ok {
 		w.judge.mu.Lock()
 		delete(w.judge.requests, more.Owner)
 		w.judge.mu.Unlock()
-		return false
 	}
-	w.judge.mu.Lock()
-	w.judge.into[more.Owner] = h.g.owner
-	w.judge.mu.Unlock()
-	w.must(h.g.Absorb(o))
-	return true
+	return ok
 }
 
 func (h *held) end() error {

@@ -272,19 +272,11 @@ func (s *script) crash(id string, lost *Resident) {
 	}
 	req := s.requests[id]
 	req.Front = true
-	for p := range NumPurposes {
-		if p != Witness && p != Shell {
-			s.fail(g.ReleaseAll(p))
-		}
-	}
 	s.fail(g.Move(Shell, Witness))
-	if g.permit {
-		s.fail(g.ReleasePermit())
-	}
 	more := req
 	more.Need[Witness] = 0
-	if o, ok := s.l.TryAcquire(more); ok {
-		s.fail(g.Absorb(o))
+	if ok, err := g.Exchange([]Purpose{Evaluations, Synthesis, Scratch}, more); ok {
+		s.fail(err)
 		return
 	}
 	s.mu.Lock()
