@@ -49,7 +49,7 @@ type Config struct {
 	MaxAttempts int
 	// QuarantineAfter is the number of wrong proofs after which a backend gets no more work. Default is 3.
 	QuarantineAfter int
-	// MaxPartitions bounds the partitions that are accepted and not finished; more are refused (errs.Unavailable). Default is 10,000.
+	// MaxPartitions bounds the partitions that are accepted and not finished; more are refused (errs.Unavailable). Set-ups too. Default is 10,000.
 	MaxPartitions int
 	// KeepResults is how many finished jobs are remembered, so that a repeated job id gets its result again. Default is 64;
 	// negative keeps none.

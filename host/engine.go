@@ -91,7 +91,9 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		}
 		budget, from = limit.Bytes, limit.String()
 	case NoBudget:
-		cfg.Logger.Warn("there is no memory budget: what does not fit is killed by the system")
+		if !d.virtual { // buffers without bytes fit anywhere
+			cfg.Logger.Warn("there is no memory budget: what does not fit is killed by the system")
+		}
 	}
 	reserve := ledger.Reserve{Bytes: cfg.CriticalReserve}
 	if reserve.Bytes > 0 {
@@ -104,7 +106,7 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		deviceMemory: map[string]map[*backend]int64{}}
 	e.idle = sync.NewCond(&e.mu)
 	e.pool = slab.NewPool(slab.PoolOptions{MaxIdle: budget, Virtual: d.virtual})
-	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers, ReserveCritical: reserve, Clock: cfg.Clock,
+	e.ledger = ledger.New(ledger.Options{Budget: budget, From: from, Permits: cfg.PartitionWorkers, ReserveCritical: reserve, Clock: cfg.Clock, MaxWaiting: maxWaiting(&cfg),
 		Idle: func() int64 { return e.pool.Stats().IdleBytes }, Trim: func(keep int64) { e.pool.Trim(keep) }})
 	if cfg.Listener.Ledger != nil {
 		e.unwatch = e.ledger.Watch(cfg.Listener.Ledger)
@@ -134,9 +136,13 @@ func newEngine(ctx context.Context, cfg Config, d deps) (*Engine, error) {
 		f.tenant, f.synth = tenant, live.NewSynthesizer(src, e.pool)
 		e.fronts = append(e.fronts, f)
 	}
-	cfg.Logger.Debug("engine started", "budget", ledger.Budget(budget).String(), "budget_from", from, "partition_workers", cfg.PartitionWorkers, "threads", cfg.Threads)
+	cfg.Logger.Info("engine started", "budget", ledger.Budget(budget).String(), "budget_bytes", budget, "budget_from", from, "partition_workers", cfg.PartitionWorkers, "threads", cfg.Threads)
 	return e, nil
 }
+
+// maxWaiting is the room of the line for memory: nobody who was accepted finds it full. A job has one request in it until it is opened, and then at most one for each of its
+// partitions; MaxPartitions bounds those of all jobs, and set-ups apart from them.
+func maxWaiting(cfg *Config) int { return 2 * cfg.MaxPartitions }
 
 // threads of one synthesis of a job with so many partitions: those that run at once share them.
 func (e *Engine) threads(partitions int) int {

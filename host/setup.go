@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -175,6 +176,9 @@ func (e *Engine) enterSetup(ctx context.Context) (context.Context, func(), error
 	defer e.mu.Unlock()
 	if e.closing {
 		return nil, nil, errDraining()
+	}
+	if n := len(e.setups); n >= e.cfg.MaxPartitions {
+		return nil, nil, &errs.Error{Class: errs.Unavailable, Op: "setup", Expected: fmt.Sprintf("less than %d set-ups in work", e.cfg.MaxPartitions), Found: fmt.Sprint(n), Retryable: true, Hint: "try again later"}
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	e.order++

@@ -82,7 +82,10 @@ type Reserve struct {
 // Defaults of Options.
 const (
 	DefaultMaxWaiting = 1 << 16
-	DefaultAgeAfter   = 10 * time.Minute
+	// DefaultAgeAfter is longer than a full line of ordinary work takes (fifteen proofs of ten large partitions: 10 minutes on the machine of docs/backpressure.md), so that
+	// priorities mean something while the machine keeps up; and short enough that what is low stands with the high after 20 minutes, before the half-hour deadlines of
+	// Filecoin's window proofs. What must not wait even then is critical, to which nobody is raised.
+	DefaultAgeAfter = 10 * time.Minute
 )
 
 // Clock is a source of time.
