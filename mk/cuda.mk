@@ -1,7 +1,7 @@
 # make cuda        bin/libweir_cuda.so for every architecture (nvcc 13 from PATH, else from pinned wheels)
 # make cuda-fast   the same for one architecture (CUDA_ARCH, default sm_90a)
 # make cuda-test   host-compiled arithmetic against gnark-crypto, and the programs that check kernels on a GPU (bin/cuda/*_check)
-# make cuda-archive  dist/weir-cuda-linux-amd64.tgz: weir, weir-backend-cuda and the library, to be unpacked anywhere together
+# make cuda-archive  dist/weir-cuda-VERSION-linux-amd64.tgz: weir, weir-backend-cuda, the library, licence and docs/cuda.md, to be unpacked anywhere together
 # make gpu-check   checks and measures on this machine's GPU; make gpu-check-archive packs the same into bin/gpu-check.tgz, which runs on any machine with a
 #                  driver: unpack it and start gpu-check/gpu-check.sh
 
@@ -48,13 +48,18 @@ cuda: bin/cuda/all/libweir_cuda.so
 cuda-fast: bin/cuda/fast/libweir_cuda.so
 	cp $< bin/libweir_cuda.so
 
+# The same sources give the same bytes: files in order, of nobody, and as old as the commit.
+CUDA_ARCHIVE = weir-cuda$(if $(VERSION),-$(VERSION))-linux-amd64
 cuda-archive: bin/cuda/all/libweir_cuda.so
-	rm -rf dist/weir-cuda
-	mkdir -p dist/weir-cuda
-	GOOS=linux GOARCH=amd64 $(GOBUILD) -o dist/weir-cuda/ ./cmd/weir ./backend-cuda/cmd/weir-backend-cuda
-	cp bin/cuda/all/libweir_cuda.so LICENSE dist/weir-cuda
-	tar -C dist -czf dist/weir-cuda-linux-amd64.tgz weir-cuda
-	rm -rf dist/weir-cuda
+	rm -rf dist/$(CUDA_ARCHIVE)
+	mkdir -p dist/$(CUDA_ARCHIVE)
+	GOOS=linux GOARCH=amd64 $(GOBUILD) -o dist/$(CUDA_ARCHIVE)/ ./cmd/weir ./backend-cuda/cmd/weir-backend-cuda
+	cp bin/cuda/all/libweir_cuda.so LICENSE dist/$(CUDA_ARCHIVE)
+	cp docs/cuda.md dist/$(CUDA_ARCHIVE)/README.md
+	dist/$(CUDA_ARCHIVE)/weir doctor | grep -F dist/$(CUDA_ARCHIVE)/weir-backend-cuda | grep -F dist/$(CUDA_ARCHIVE)/libweir_cuda.so
+	tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -c $(CUDA_ARCHIVE) | gzip -n9 >dist/$(CUDA_ARCHIVE).tgz
+	cd dist && sha256sum $(CUDA_ARCHIVE).tgz >$(CUDA_ARCHIVE).tgz.sha256
+	rm -rf dist/$(CUDA_ARCHIVE)
 
 # The check programs use the kernels' own interface, below the C ABI.
 bin/cuda/%_check: $(CUDA_DIR)/test/%_check.cu bin/cuda/fast/libweir_cuda.so

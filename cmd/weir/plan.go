@@ -65,17 +65,22 @@ func plan(ctx context.Context, s *session) error {
 		return err
 	}
 	bar.finish()
+	here := placement(ctx, s, s.c.String("circuit"), s.c.String("vram"))
 	m := &req.Profile.Machine
 	if s.json {
 		s.object(struct {
 			OK bool `json:"ok"`
 			*host.Plan
-			Config string `json:"config"`
-		}{true, p, planConfig(p, m)})
+			Placement string `json:"placement,omitempty"` // of the key on this machine's GPU
+			Config    string `json:"config"`
+		}{true, p, here, planConfig(p, m)})
 		return nil
 	}
 	w := sayer{s.terminal}
 	planComments(w, p, m)
+	if here != "" {
+		fmt.Fprintf(w, "# this machine's GPU: %s\n", oneLine(here))
+	}
 	fmt.Fprint(w, planConfig(p, m))
 	return nil
 }

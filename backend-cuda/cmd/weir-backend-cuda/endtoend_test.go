@@ -66,6 +66,9 @@ func TestWeir(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds two programs: not with -short")
 	}
+	if testfiles.Race {
+		t.Skip("the programs are built without the race detector: nothing new is seen")
+	}
 	w := install(t)
 	dying := func(call string) string { return "WEIR_CUDA_LIBRARY=" + stubtest.Build(t, "STUB_STICKY_CALL="+call) }
 	for _, c := range []struct {
@@ -78,7 +81,7 @@ func TestWeir(t *testing.T) {
 	}{
 		{name: "on the device", fixture: "multiplier", named: true, witnesses: 1, out: `(?m)^backend +cuda \(stub GPU 0\)$`, not: `WARN`},
 		{name: "on the device, nobody asked", fixture: "multiplier", witnesses: 2, out: `(?m)^backend +cuda \(stub GPU 0\)$`, not: `WARN`},
-		{name: "streamed", fixture: "dom_1022", env: []string{"WEIR_CUDA_VRAM_LIMIT=12MiB", "WEIR_CUDA_LANES=1"}, named: true, witnesses: 1, out: `(?m)^backend +cuda`},
+		{name: "within a limit", fixture: "dom_1022", env: []string{"WEIR_CUDA_VRAM_LIMIT=6MiB"}, named: true, witnesses: 1, out: `(?m)^backend +cuda`},
 		{name: "no library, by name", fixture: "multiplier", env: []string{"WEIR_CUDA_LIBRARY=/nowhere/lib.so"}, named: true, witnesses: 1, code: 5, said: `/nowhere/lib.so`},
 		{name: "no library", fixture: "multiplier", env: []string{"WEIR_CUDA_LIBRARY=/nowhere/lib.so"}, witnesses: 1,
 			out: `(?m)^backend +cpu `, said: `WARN.*backend=cuda.*/nowhere/lib.so`},
@@ -123,7 +126,26 @@ func TestWeir(t *testing.T) {
 			}
 		})
 	}
+	t.Run("plan", w.plan)
 	t.Run("doctor", w.doctor)
+}
+
+// plan prints where a key would lie: on the device, for so many lanes, or nowhere.
+func (w *installed) plan(t *testing.T) {
+	key := filepath.Join(testfiles.Circom("dom_1022", ""), "circuit.zkey")
+	for _, c := range []struct{ vram, want string }{
+		{"1GiB", `(?m)^# this machine's GPU: stub GPU 0, .*: 2 lanes of .*; resident A, B1, B2, K, H, matrices in .*; streamed nothing`},
+		{"6MiB", `(?m)^# this machine's GPU: stub GPU 0, .*6.00 MiB.*: 1 lanes of .*`},
+		{"1MiB", `(?m)^# this machine's GPU: .*needs at least`},
+	} {
+		out, said, code := w.weir([]string{"WEIR_CUDA_VRAM_LIMIT=" + c.vram}, "plan", "--gpu", "h200", "--cores", "4", "--ram", "64GiB", "--circuit", key)
+		if code != 0 || !regexp.MustCompile(c.want).MatchString(out) {
+			t.Errorf("%s: exit code %d, nothing is %s:\n%s%s", c.vram, code, c.want, out, said)
+		}
+	}
+	if out, said, _ := w.weir([]string{"WEIR_GPU=0"}, "plan", "--gpu", "h200", "--cores", "4", "--ram", "64GiB", "--circuit", key); strings.Contains(out, "this machine") {
+		t.Errorf("a device was asked:\n%s%s", out, said)
+	}
 }
 
 // doctor finds the plugin and its library in the folder of weir, and tells what is missing. The folder is spoiled after it.

@@ -2,11 +2,13 @@
 //
 //	weir-backend-cuda [serve] [flags]   what weir runs
 //	weir-backend-cuda check [flags]     says in a line what library and GPUs there are; ends with 1 if no proof could be made here
+//	weir-backend-cuda plan --key FILE   says in a line what of a key would lie in the GPU's memory, and what be streamed; ends with 1 if it does not fit
 //
 // Every flag has an environment variable, WEIR_CUDA_ and its name in capitals, which the flag wins over: weir passes those on. An empty variable is none.
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,9 +52,12 @@ func run(args []string, env func(string) (string, bool), out io.Writer) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		what, args = args[0], args[1:]
 	}
-	opts, err := options(args, env)
+	opts, key, err := options(args, env)
 	if err != nil {
 		return err
+	}
+	if (key != "") != (what == "plan") {
+		return errs.New(errs.InvalidArgument, "arguments", "--key is for plan, which needs it")
 	}
 	switch what {
 	case "serve":
@@ -63,13 +68,19 @@ func run(args []string, env func(string) (string, bool), out io.Writer) error {
 			fmt.Fprintln(out, text)
 		}
 		return err
+	case "plan":
+		text, err := cuda.Placement(context.Background(), *opts, key)
+		if err == nil {
+			fmt.Fprintln(out, text)
+		}
+		return err
 	}
-	return errs.Mismatch(errs.InvalidArgument, "command", "", "serve or check", strconv.Quote(what))
+	return errs.Mismatch(errs.InvalidArgument, "command", "", "serve, check or plan", strconv.Quote(what))
 }
 
-// options reads flags, and the environment where a flag is not given.
-func options(args []string, env func(string) (string, bool)) (*cuda.Options, error) {
-	o := &cuda.Options{Version: version}
+// options reads flags, and the environment where a flag is not given. key is the file that a plan is made for.
+func options(args []string, env func(string) (string, bool)) (o *cuda.Options, key string, err error) {
+	o = &cuda.Options{Version: version}
 	f := flag.NewFlagSet("weir-backend-cuda", flag.ContinueOnError)
 	f.StringVar(&o.Library, "library", "", "path of libweir_cuda.so; else it is looked for beside this program and in the system's places")
 	f.StringVar(&o.Device, "device", "", "UUID of the GPU (nvidia-smi -L); else the first that is usable")
@@ -77,18 +88,19 @@ func options(args []string, env func(string) (string, bool)) (*cuda.Options, err
 	limit := f.String("vram-limit", "", "most device memory that is taken, such as 12GiB; else what is free, less a reserve")
 	f.BoolVar(&o.HostEvaluates, "host-evaluates", false, "take a, b, c from the host even where a key has its matrices")
 	f.VisitAll(func(x *flag.Flag) { x.Usage += " (" + envName(x.Name) + ")" })
+	f.StringVar(&key, "key", "", "proving key that plan is for")
 	if err := f.Parse(args); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if f.NArg() > 0 {
-		return nil, errs.Mismatch(errs.InvalidArgument, "arguments", "", "flags", strconv.Quote(f.Arg(0)))
+		return nil, "", errs.Mismatch(errs.InvalidArgument, "arguments", "", "flags", strconv.Quote(f.Arg(0)))
 	}
 	given := map[string]bool{}
 	f.Visit(func(x *flag.Flag) { given[x.Name] = true })
 	var bad error
 	f.VisitAll(func(x *flag.Flag) {
 		v, ok := env(envName(x.Name))
-		if !ok || v == "" || given[x.Name] {
+		if x.Name == "key" || !ok || v == "" || given[x.Name] {
 			return
 		}
 		if err := f.Set(x.Name, v); err != nil && bad == nil {
@@ -96,7 +108,7 @@ func options(args []string, env func(string) (string, bool)) (*cuda.Options, err
 		}
 	})
 	if bad != nil {
-		return nil, bad
+		return nil, "", bad
 	}
 	if v, _ := env(testRandomnessEnv); v == "1" {
 		o.AllowInsecureTestRandomness = true
@@ -104,17 +116,17 @@ func options(args []string, env func(string) (string, bool)) (*cuda.Options, err
 	if *limit != "" {
 		n, err := units.ParseBytes(*limit)
 		if err != nil {
-			return nil, errs.Wrap(err, "vram-limit")
+			return nil, "", errs.Wrap(err, "vram-limit")
 		}
 		if n <= 0 {
-			return nil, errs.Mismatch(errs.InvalidArgument, "vram-limit", "", "more than nothing", *limit)
+			return nil, "", errs.Mismatch(errs.InvalidArgument, "vram-limit", "", "more than nothing", *limit)
 		}
 		o.VRAMLimit = n
 	}
 	if o.Lanes < 0 || o.Lanes > 7 {
-		return nil, errs.Mismatch(errs.InvalidArgument, "lanes", "", "1 to 7, or 0", o.Lanes)
+		return nil, "", errs.Mismatch(errs.InvalidArgument, "lanes", "", "1 to 7, or 0", o.Lanes)
 	}
-	return o, nil
+	return o, key, nil
 }
 
 // testRandomnessEnv is how the host tells its own plugins to accept fixed randomness.

@@ -42,7 +42,7 @@ func TestOptions(t *testing.T) {
 		{name: "an argument", args: []string{"GPU-1"}, bad: "GPU-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := options(c.args, func(k string) (string, bool) { v, ok := c.env[k]; return v, ok })
+			got, _, err := options(c.args, func(k string) (string, bool) { v, ok := c.env[k]; return v, ok })
 			if c.bad != "" {
 				if !errs.Is(err, errs.InvalidArgument) || !strings.Contains(err.Error(), c.bad) {
 					t.Fatalf("%v: want one about %q", err, c.bad)
@@ -66,6 +66,11 @@ func TestRun(t *testing.T) {
 	}
 	if err := run(nil, none, io.Discard); !errs.Is(err, errs.InvalidArgument) || !strings.Contains(err.Error(), "host") {
 		t.Errorf("started by hand: %v", err)
+	}
+	for _, args := range [][]string{{"plan"}, {"check", "--key", "k.wkey"}} {
+		if err := run(args, none, io.Discard); !errs.Is(err, errs.InvalidArgument) || !strings.Contains(err.Error(), "--key") {
+			t.Errorf("%v: %v", args, err)
+		}
 	}
 	if err := run([]string{"check", "--library", "/nowhere/lib.so"}, none, io.Discard); !errs.Is(err, errs.Unavailable) || errs.HintOf(err) == "" {
 		t.Errorf("no library: %v", err)
