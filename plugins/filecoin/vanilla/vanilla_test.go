@@ -206,18 +206,3 @@ func TestErrorsNameTheField(t *testing.T) {
 		}
 	}
 }
-
-func FuzzDecode(f *testing.F) {
-	dir := filepath.Join(filepath.Dir(testfiles.Root()), "shared", "fixtures", "filecoin", "flow")
-	for _, name := range []string{"v1_1/c1.api.bincode", "v1_1/c1.api.json", "post/window-v1_0-2/vanilla-0.bincode", "update/partition-0.bincode"} {
-		if b, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
-			f.Add(b)
-		}
-	}
-	f.Add([]byte(`{"registered_proof":"StackedDrg2KiBV1"}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		DecodeC1(b)
-		DecodePoSt(b, &sector.Sizes[1])
-		DecodeUpdate(b, &sector.Sizes[1])
-	})
-}
