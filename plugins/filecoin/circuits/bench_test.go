@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -90,7 +92,7 @@ func BenchmarkRecord(b *testing.B) {
 // A shape file: how long it takes, how large it is, and a, b, c evaluated from it, with as many goroutines as there are processors; the same
 // from the system in memory.
 func BenchmarkShapeFile(b *testing.B) {
-	for _, id := range []string{"porep-2k", "upd-2k"} {
+	for _, id := range []string{"porep-2k", "upd-2k", "porep-32g-c4"} { // the last takes 5 GiB
 		c, err := Blank(id)
 		if err != nil {
 			b.Fatal(err)
@@ -127,6 +129,7 @@ func BenchmarkShapeFile(b *testing.B) {
 			for i := range v {
 				v[i] = make([]fr.Element, n.Domain())
 			}
+			b.SetBytes(int64(3 * fr.Bytes * n.Domain()))
 			for b.Loop() {
 				if err := s.Evaluate(b.Context(), w, v[0], v[1], v[2], runtime.NumCPU()); err != nil {
 					b.Fatal(err)
@@ -147,6 +150,7 @@ func BenchmarkShapeFile(b *testing.B) {
 			for i := range v {
 				v[i] = make([]fr.Element, n.Domain())
 			}
+			b.SetBytes(int64(3 * fr.Bytes * n.Domain()))
 			for b.Loop() {
 				if err := sys.Evaluate(b.Context(), w, groth16.RowsSeven, v[0], v[1], v[2], runtime.NumCPU()); err != nil {
 					b.Fatal(err)
@@ -154,5 +158,19 @@ func BenchmarkShapeFile(b *testing.B) {
 			}
 			b.ReportMetric(float64(n.Rows), "rows")
 		})
+	}
+}
+
+// What memory takes at most: a GiB of zeros written by as many goroutines as there are processors.
+func BenchmarkStores(b *testing.B) {
+	v := make([]fr.Element, 1<<25)
+	clear(v) // pages are there
+	b.SetBytes(fr.Bytes << 25)
+	for b.Loop() {
+		var wg sync.WaitGroup
+		for part := range slices.Chunk(v, len(v)/runtime.NumCPU()) {
+			wg.Go(func() { clear(part) })
+		}
+		wg.Wait()
 	}
 }
