@@ -50,7 +50,7 @@ func (s Shapes) Has(ctx context.Context, id string) bool {
 	return f.Close() == nil
 }
 
-// Open maps the circuit's file, and writes it before if it is not there or is damaged. What it takes then is in docs/benchmarks/filecoin.md: minutes for the largest.
+// Open maps the circuit's file, and writes it before if it is not there or is damaged. What it takes then is in docs/benchmarks/filecoin.md: a minute for the largest.
 func (s Shapes) Open(ctx context.Context, id string) (*circuit.ShapeFile, error) {
 	c, err := Blank(id)
 	if err != nil {
