@@ -45,10 +45,14 @@ func TestKeysAndProofs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: keys take seconds")
 	}
-	for id, why := range map[string]string{"por-8x8": "", "post-2k-1x1": "", "por-8x64": "", "window-2k": "some 30 seconds", "updp-1k": "some 30 seconds"} {
+	const seconds, minutes = "seconds", "minutes, and 4 GiB"
+	for id, takes := range map[string]string{"por-8x8": "", "post-2k-1x1": "", "por-8x64": "", "window-2k": seconds, "updp-1k": seconds, "upd-1k": minutes, "porep-2k": minutes} {
 		t.Run(id, func(t *testing.T) {
-			if why != "" {
-				testfiles.Full(t, why)
+			switch {
+			case takes == minutes:
+				testfiles.Full(t, takes)
+			case takes == seconds && testfiles.Race:
+				t.Skip("not under the race detector: 30,000 rows")
 			}
 			raw, err := os.ReadFile(testfiles.Shared(t, "fixtures", "filecoin", "keys", id+".proof.json"))
 			if err != nil {
