@@ -45,7 +45,7 @@ func TestKeysAndProofs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: keys take seconds")
 	}
-	const seconds, minutes = "seconds", "minutes, and 4 GiB"
+	const seconds, minutes = "seconds", "minutes, and 5 GiB"
 	for id, takes := range map[string]string{"por-8x8": "", "post-2k-1x1": "", "por-8x64": "", "window-2k": seconds, "updp-1k": seconds, "upd-1k": minutes, "porep-2k": minutes} {
 		t.Run(id, func(t *testing.T) {
 			switch {
