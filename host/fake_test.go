@@ -32,9 +32,14 @@ type fakeSynth struct {
 	options  map[string]string // of the last opening
 	fault    func(n int) error // of the n-th opening
 	form     assignment.Form
+	circuit  int64 // bytes of a shared circuit; 0: it does not know of them
+	shared   int   // circuits that are open
+	parsed   int   // circuits that were ever opened
 }
 
 type fakeSession struct {
+	shared    bool
+	base      *fakeSession
 	shape     groth16.Shape
 	witnesses []string
 }
@@ -48,12 +53,19 @@ func (s *fakeSynth) config() SynthesizerConfig {
 }
 
 func (s *fakeSynth) Describe(context.Context) (*contract.SynthesizerInfo, error) {
-	return &contract.SynthesizerInfo{Identity: contract.Identity{Name: "fake", Version: "1"}, Kinds: []string{"circom"}}, nil
+	info := &contract.SynthesizerInfo{Identity: contract.Identity{Name: "fake", Version: "1"}, Kinds: []string{"circom"}}
+	if s.circuit > 0 {
+		info.Abilities = []string{contract.AbilitySharedCircuits}
+	}
+	return info, nil
 }
 
 func (s *fakeSynth) Open(ctx context.Context, req *contract.OpenRequest) (*contract.Session, error) {
-	ses := &fakeSession{}
+	ses := &fakeSession{shared: req.Shared}
 	out := &contract.Session{ResidentBytes: s.w.session + s.w.moreSession}
+	if req.Shared {
+		out.ResidentBytes = s.circuit
+	}
 	for _, in := range req.Inputs {
 		text, err := readAll(s.r, in.Handle)
 		if err != nil {
@@ -83,6 +95,15 @@ func (s *fakeSynth) Open(ctx context.Context, req *contract.OpenRequest) (*contr
 		if err := s.fault(s.opens); err != nil {
 			return nil, err
 		}
+	}
+	if s.circuit > 0 && !req.Shared {
+		if ses.base = s.sessions[req.Base]; ses.base == nil || !ses.base.shared {
+			return nil, errs.New(errs.Internal, "open", "the base %q is not open", req.Base)
+		}
+	}
+	if req.Shared {
+		s.shared++
+		s.parsed++
 	}
 	s.options = req.Options
 	out.ID = fmt.Sprint("ses", s.last)
@@ -176,6 +197,14 @@ func (s *fakeSynth) Synthesize(ctx context.Context, req *contract.SynthesizeRequ
 func (s *fakeSynth) Close(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ses := s.sessions[id]; ses != nil && ses.shared {
+		for _, other := range s.sessions {
+			if other.base == ses {
+				return errs.New(errs.Internal, "close", "a session still uses the circuit")
+			}
+		}
+		s.shared--
+	}
 	delete(s.sessions, id)
 	return nil
 }

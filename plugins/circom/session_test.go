@@ -355,6 +355,51 @@ func TestCircuitIsCached(t *testing.T) {
 	})
 }
 
+// A shared session holds the circuit, and those that are based on it leave it out of what they hold.
+func TestSharedCircuit(t *testing.T) {
+	dir := fixture("multiplier")
+	eachRig(t, Options{CacheBytes: -1}, func(t *testing.T, r *rig) {
+		ctx := context.Background()
+		circuit, witness := r.file(contract.RoleCircuit, filepath.Join(dir, "circuit.r1cs"), -1), r.file(contract.RoleWitness, filepath.Join(dir, "witness.wtns"), 0)
+		_, err := r.syn.Open(ctx, &contract.OpenRequest{Kind: Kind, Shared: true, Inputs: []contract.Input{circuit, witness}})
+		if !errs.Is(err, errs.InvalidArgument) {
+			t.Errorf("with a witness: %v", err)
+		}
+		base, err := r.syn.Open(ctx, &contract.OpenRequest{Kind: Kind, Shared: true, Inputs: []contract.Input{circuit}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(base.Partitions) != 0 || base.ResidentBytes == 0 {
+			t.Errorf("%d partitions, %d resident bytes", len(base.Partitions), base.ResidentBytes)
+		}
+		alone := r.mustOpen(circuit, witness)
+		ses, err := r.syn.Open(ctx, &contract.OpenRequest{Kind: Kind, Base: base.ID, Inputs: []contract.Input{circuit, witness}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ses.ResidentBytes+base.ResidentBytes != alone.ResidentBytes {
+			t.Errorf("%d bytes based on %d, alone %d", ses.ResidentBytes, base.ResidentBytes, alone.ResidentBytes)
+		}
+		if _, err := r.synthesize(ctx, ses, 0, want{evaluations: 3}); err != nil {
+			t.Error(err)
+		}
+		for _, s := range []*contract.Session{alone, ses, base} {
+			r.close(s)
+		}
+		if n := r.impl.cache.bytes(); n != 0 {
+			t.Errorf("%d bytes stay", n)
+		}
+		late, err := r.syn.Open(ctx, &contract.OpenRequest{Kind: Kind, Base: base.ID, Inputs: []contract.Input{circuit, witness}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.close(late)
+		if late.ResidentBytes != alone.ResidentBytes {
+			t.Errorf("based on one that is closed: %d bytes, alone %d", late.ResidentBytes, alone.ResidentBytes)
+		}
+	})
+}
+
 // A file whose times have rested is known without reading it.
 func TestIdentity(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
