@@ -38,7 +38,7 @@ func builtins() []builtin {
 		}},
 		{name: defaultKind, kind: "synthesizer", about: "circuits written in circom", serve: func() error {
 			return serveSynthesizer(defaultKind, func(r slab.Resolver) contract.Synthesizer {
-				return circom.New(r, circom.Options{CacheBytes: -1}) // what is kept is charged)
+				return circom.New(r, circom.Options{CacheBytes: -1}) // what is kept is charged
 			})
 		}},
 		{name: model.ProverName, kind: "prover", about: "takes the time and the memory of a prover, by a profile", model: true, serve: func() error {

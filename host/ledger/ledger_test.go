@@ -55,7 +55,6 @@ func TestExactlyOnce(t *testing.T) {
 	}
 }
 
-// A grant takes over another: amounts, permit, keys, and memory of devices it had none of.
 // Whoever gives back and takes in one step gets what it gives back, though somebody waits for it; where one in front fits then, or it is too much, nothing has changed.
 func TestExchange(t *testing.T) {
 	for _, tc := range []struct {
@@ -130,6 +129,7 @@ func one(b bool) int {
 	return 0
 }
 
+// A grant takes over another: amounts, permit, keys, and memory of devices it had none of.
 func TestAbsorb(t *testing.T) {
 	l := New(Options{Budget: 100, Permits: 2})
 	gpu := l.Device(DeviceOptions{Name: "gpu", Budget: 50})
