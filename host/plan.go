@@ -39,7 +39,7 @@ type Plan struct {
 	PartitionWorkers int    `json:"partition_workers"`
 	Lanes            int    `json:"lanes"` // of a device
 	PermitRelease    string `json:"permit_release"`
-	Budget           int64  `json:"memory_budget_bytes"`
+	Budget           int64  `json:"memory_budget_bytes"` // of all, with the processes' base: the engine's memory_budget is less by that
 
 	PlanPoint
 	DevicePeak   int64            `json:"device_est_peak_bytes"` // of each device's memory: the key, and what all lanes take of it

@@ -171,9 +171,9 @@ func circuitOfFile(ctx context.Context, p *model.Profile, path string, partition
 	return c, nil
 }
 
-// planConfig is the configuration file of a plan.
+// planConfig is the configuration file of a plan. The engine's budget is for what it charges; what the processes take anyway is outside of it.
 func planConfig(p *host.Plan, m *model.Machine) string {
-	return fmt.Sprintf("partition_workers = %d\npermit_release = %q\nmemory_budget = %q\nthreads = %d\n", p.PartitionWorkers, p.PermitRelease, units.FormatBytes(p.Budget), m.Cores)
+	return fmt.Sprintf("partition_workers = %d\npermit_release = %q\nmemory_budget = %q\nthreads = %d\n", p.PartitionWorkers, p.PermitRelease, units.FormatBytes((p.Budget-int64(m.Base))&^(1<<20-1)), m.Cores)
 }
 
 // planComments tells a person about a plan, as comments of its configuration file.
@@ -198,7 +198,7 @@ func planComments(w io.Writer, p *host.Plan, m *model.Machine) {
 		purposes = append(purposes, fmt.Sprintf("%s %v", name, ledger.Size(n)))
 	}
 	slices.Sort(purposes)
-	say("memory %v at most, of a budget of %v: %s", ledger.Size(p.EstPeak), ledger.Size(p.Budget), strings.Join(purposes, ", "))
+	say("memory %v at most, of %v that may be used: %s; the base is outside of memory_budget", ledger.Size(p.EstPeak), ledger.Size(p.Budget), strings.Join(purposes, ", "))
 	if p.DevicePeak > 0 {
 		say("of each device's memory %v, of %v", ledger.Size(p.DevicePeak), ledger.Size(p.DeviceMemory))
 	}
