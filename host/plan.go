@@ -160,7 +160,7 @@ func (p *planner) machine() error {
 	return nil
 }
 
-// most permits that can be of use: more than the device keeps busy, whatever the lanes.
+// planPermits is up to how many permits are looked at.
 const planPermits = 512
 
 // mostPermits is how many partitions fit into a budget beside base and key, up to what can be of use.

@@ -54,9 +54,11 @@ func Children(pid int) []int {
 // Shared is the bytes of shared memory (memfd) that this process holds descriptors of and that have been written to, whoever wrote.
 func Shared() (sum int64) {
 	fds, _ := filepath.Glob("/proc/self/fd/*")
+	seen := map[uint64]bool{} // a memfd may be open more than once
 	for _, fd := range fds {
 		var st syscall.Stat_t
-		if name, err := os.Readlink(fd); err == nil && strings.HasPrefix(name, "/memfd:") && syscall.Stat(fd, &st) == nil {
+		if name, err := os.Readlink(fd); err == nil && strings.HasPrefix(name, "/memfd:") && syscall.Stat(fd, &st) == nil && !seen[st.Ino] {
+			seen[st.Ino] = true
 			sum += st.Blocks * 512
 		}
 	}

@@ -78,7 +78,8 @@ func newModel(r slab.Resolver, opts Options) *model {
 	return &model{opts: opts, r: r}
 }
 
-// chance decides one attempt at one thing: the same one is decided alike in every run, in whatever order things are asked for.
+// chance decides one attempt at one thing, alike in every run that asks for the same: a synthesis is known by its job and partition, in whatever order they come; a proof
+// only by how many the prover has made before.
 type chance struct{ rng *rand.Rand }
 
 func (m *model) chance(thing ...uint64) chance {
